@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import importlib
-from collections.abc import Iterator
+import types
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import cast
 
@@ -14,15 +15,18 @@ from tests.derive.sessions import MS, POOL, SCRIPT, Frame, Job
 from tests.detectors.asking import find
 from tests.detectors.fixture import Fixtures, look
 from tests.detectors.jobs import PERIOD, STEPS, TF, eager, pulled, sampled
+from tests.detectors.memory_jobs import faulting, refaulting
 
 import stepscope
 from stepscope import store
 from stepscope.app.report import analyze
+from stepscope.causes.system import translation
 from stepscope.derive.view import SessionView
 from stepscope.detectors import remedies
 from stepscope.detectors.registry import EVERY
 from stepscope.model.log.events import Framework
 from stepscope.model.report.finding import Finding, Remedy
+from stepscope.model.session.session import AllocatorInfo
 
 TESTS = Path(__file__).resolve().parents[1]
 DETECTORS = Path(stepscope.__file__).parent / "detectors"
@@ -197,3 +201,40 @@ def test_nothing_is_withheld_where_nothing_is_known() -> None:
     job.mode = "import"
     offered = (Remedy(id="x", text="num_workers=4"), Remedy(id="y", text="tf.data"))
     assert remedies.fitting(job.view(), offered) == offered
+
+
+LOOKED_AT = {"always": False, "madvise": True, "never": False, "": True}
+"""Modes of huge pages, "" where nothing is known, with whether torch's tensors get them by request alone."""
+
+
+@pytest.mark.parametrize("mode", LOOKED_AT)
+@pytest.mark.parametrize(
+    ("framework", "name", "ids"),
+    [
+        ("torch", "glibc", ["torch-hugepages", "glibc-hugepages"]),
+        ("torch", "jemalloc", ["torch-hugepages"]),
+        ("tensorflow", "glibc", []),
+    ],
+)
+def test_tensors_of_pytorch_get_huge_pages_where_these_are_on_request(
+    monkeypatch: pytest.MonkeyPatch, framework: str, name: str, ids: list[str], mode: str
+) -> None:
+    """A remedy that needs not be known what returns the memory; other libraries' tensors do not get them so."""
+    pages = [types.SimpleNamespace(pid=100, mode=mode, allowed=True)] if mode else []
+    monkeypatch.setattr(translation, "maps", lambda view: tuple(pages))
+    job = refaulting(0.4)
+    job.framework(framework)
+    job.allocator = AllocatorInfo(name=name, how="default")
+    (found,) = (f for f in find(job) if f.code == "MEM002")
+    assert [r.id for r in found.remedies] == [*(ids if LOOKED_AT[mode] else []), "find-the-allocator"]
+
+
+@pytest.mark.parametrize(
+    ("job", "offered"), [(lambda: refaulting(0.4), True), (lambda: faulting(lambda _: 60, on_host=1.0), False)]
+)
+def test_huge_pages_are_not_advised_where_most_memory_has_them(job: Callable[[], Job], *, offered: bool) -> None:
+    """A few of a neighbour's are no reason, as the counter is the host's."""
+    mine = job()
+    mine.framework("torch")
+    found = [f for f in find(mine) if f.code == "MEM002"]
+    assert ["torch-hugepages" in [r.id for r in f.remedies] for f in found] == [offered]

@@ -57,15 +57,21 @@ def test_the_rest_of_a_step_holds_the_framework_where_its_calls_are_not_measured
 
 
 @pytest.mark.parametrize(
-    ("ratio", "low", "high", "said"),
+    ("ratio", "low", "high", "basis", "said"),
     [
-        (0.75, 0.68, 0.75, "costs at most 75 % (68-75) of the step"),
-        (0.99, 0.01, 0.99, "costs at most 99 % (1-99) of the step"),
-        (0.75, 0.68, 0.80, "costs 75 % (68-80) of the step"),
-        (0.75, 0.75, 0.75, "costs 75 % (75-75) of the step"),
+        (0.58, 0.55, 0.60, "measured", "58 % (55-60)"),
+        (0.58, 0.55, 0.60, "modelled", "58 % (55-60, modelled)"),
+        (0.755, 0.68, 0.755, "measured", "68-76 %"),
+        (0.30, 0.30, 0.44, "modelled", "30-44 % (modelled)"),
+        (0.99, 0.01, 0.99, "measured", "up to 99 %"),
+        (0.004, 0.0, 0.02, "measured", "0.4 % (0.0-2.0)"),
+        (0.0, 0.0, 0.02, "modelled", "up to 2 % (modelled)"),
+        (0.96, 0.958, 0.962, "measured", "96 %"),
+        (0.05, 0.05, 0.05, "modelled", "5.0 % (modelled)"),
     ],
 )
-def test_a_cost_at_the_upper_end_of_its_interval_is_the_most(ratio: float, low: float, high: float, said: str) -> None:
-    """It is no value with an error on both sides."""
-    cost = Cost(ratio=ratio, low=low, high=high, ns_per_step=0)
-    assert words.cost_text(cost, between_steps=False) == said
+def test_bounds_that_say_nothing_are_not_printed(ratio: float, low: float, high: float, basis: str, said: str) -> None:
+    """No interval of one number, none that ends at its figure, and no lower bound that is next to nothing."""
+    cost = msgspec.convert({"ratio": ratio, "low": low, "high": high, "ns_per_step": 1, "basis": basis}, Cost)
+    assert words.share(cost) == said
+    assert words.cost_text(cost, between_steps=False) == f"costs {said} of the step"

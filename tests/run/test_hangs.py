@@ -46,8 +46,8 @@ def stepscope(*args: str) -> str:
 
 
 @contextmanager
-def hanging(name: str, session: Path) -> Iterator[Status]:
-    """The status of a program once its hang is told; it is ended afterwards."""
+def hanging(name: str, session: Path, by: signal.Signals = signal.SIGTERM) -> Iterator[Status]:
+    """The status of a program once its hang is told; it is ended afterwards, by a signal."""
     command = [sys.executable, "-m", "stepscope", "run", "--session", str(session), f"{name}.py"]
     with subprocess.Popen(command, cwd=PROGRAMS, env=environment(), stderr=subprocess.DEVNULL) as job:
         deadline = time.monotonic() + PATIENCE_S
@@ -61,7 +61,7 @@ def hanging(name: str, session: Path) -> Iterator[Status]:
                 assert time.monotonic() < deadline, "it was not told"
                 time.sleep(0.2)
         finally:
-            job.send_signal(signal.SIGTERM)
+            job.send_signal(by)
 
 
 @pytest.mark.parametrize(("name", "kind"), KINDS)
@@ -89,3 +89,15 @@ def test_a_hang_is_told_while_it_lasts(tmp_path: Path, name: str, kind: str) -> 
     (found,) = (finding for finding in report_of(stored).findings if finding.code == "HNG001")
     assert found.where[0].line == line
     assert hang.text in found.title
+
+
+def test_a_hang_that_ctrl_c_ends_is_reported_as_one_that_is_killed(tmp_path: Path) -> None:
+    """Unwinding ends the callback that waits, which is no work. Only this one waits in its main thread."""
+    session = tmp_path / "hung.stepscope"
+    with hanging("two_locks", session, signal.SIGINT) as status:
+        told = status.hang
+    assert told is not None
+    report = report_of(open_session(session))
+    (found,) = (finding for finding in report.findings if finding.code == "HNG001")
+    assert told.text in found.title
+    assert not [note for note in report.diagnostics if note.code == "DX172"]

@@ -72,7 +72,10 @@ def fed() -> Session:
     """Steps of 80 ms that wait 60 ms of it for a map of a very long name."""
     job = Job(ended_ns=100 * 80 * MS)
     job.framework()
+    calls = ("range(320)", "map(load)", "batch(32)", "prefetch(2)")
     job.sources[SCRIPT] = PROGRAM
+    for line, call in enumerate(calls, 60):
+        job.sources[SCRIPT] = job.sources[SCRIPT].replace(f"line_{line} = {line}", f"rows = rows.{call}")
     source = job.dataset("RangeDataset", line=60)
     own = {"fn_name": "load_" + "and_decode_" * 20, "fn_file": SCRIPT, "fn_line": 10, "fn_end_line": 11}
     made = job.dataset("BatchDataset", job.dataset("MapDataset", source, line=61, **own), line=62, batch=32)

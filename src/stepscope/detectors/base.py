@@ -272,7 +272,7 @@ def _finding(detector: Detector[object], seen: Seen, view: SessionView) -> Findi
         cause=seen.cause or detector.cause,
         introduced_stage=seen.introduced_stage or detector.introduced_stage,
         exposed_stage=seen.exposed_stage or detector.exposed_stage or _exposed(view),
-        pipeline_stage=_lost_in(detector, seen, view),
+        pipeline_stage=(seen.pipeline_stage or detector.pipeline_stage) if _has_steps(view) else "none",
         where=seen.where,
         evidence=seen.evidence,
         cost=seen.cost,
@@ -281,11 +281,9 @@ def _finding(detector: Detector[object], seen: Seen, view: SessionView) -> Findi
     )
 
 
-def _lost_in(detector: Detector[object], seen: Seen, view: SessionView) -> PipelineStage:
-    """Where in the step its time is lost. A job without steps loses nothing in them: costs are shares of the run."""
-    if view.steps is None and view.session.manifest.mode != "import":
-        return "none"
-    return seen.pipeline_stage or detector.pipeline_stage
+def _has_steps(view: SessionView) -> bool:
+    """Whether there are steps of which a cost can be a share; without any it is one of the time that was measured."""
+    return view.steps is not None or view.traces.main is not None
 
 
 def _exposed(view: SessionView) -> Stage:

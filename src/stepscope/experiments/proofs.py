@@ -73,13 +73,13 @@ OF_CODE: dict[str, tuple[str, ...]] = {
 }
 """Detectors not listed have no trial."""
 OF_REMEDY: dict[str, tuple[str, ...]] = {
-    "relax-shapes": ("reduce-retracing",),
     "make-function-once": ("functions-reused",),
     "more-cores": ("cache-input", "compute-only"),
+    "relax-shapes": ("reduce-retracing",),
     "summaries-less-often": ("no-summaries",),
     "vectorise-loop": (STUB,),
 }
-"""Remedies whose trial is another than that of their detector."""
+"""Remedies whose trial is another than that of their detector, or whose detector has none for all its causes."""
 
 
 def trials_of(finding: Finding) -> tuple[str, ...]:

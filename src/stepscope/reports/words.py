@@ -77,6 +77,8 @@ WHOLE_FROM = 0.0995
 TWO_DIGITS_FROM = 9.95
 SHOWN_FROM = 0.005
 """Smaller values print as 0, which is clearer than 0.00."""
+LITTLE = 0.1
+"""A lower bound that is at most this part of the upper one says nothing."""
 MIN_ADDED = 0.0005
 """A smaller share prints as 0.0 %."""
 
@@ -116,10 +118,20 @@ def _digits(ratio: float) -> int:
     return 0 if abs(ratio) >= WHOLE_FROM or ratio == 0 else 1
 
 
-def interval(cost: Cost) -> str:
-    """``55-60``: bounds of a cost in percent, with as many digits as the cost itself."""
+def share(cost: Cost) -> str:
+    """``58 % (55-60, modelled)``: a cost with its bounds, with as many digits as the cost itself.
+
+    One number where the bounds print alike; the bounds alone where the cost is one of them, and no lower bound that is
+    next to nothing: ``55-60 %``, ``up to 60 %``.
+    """
     digits = _digits(cost.ratio)
-    return f"{100 * cost.low:.{digits}f}-{100 * cost.high:.{digits}f}"
+    middle, low, high = (f"{100 * ratio:.{digits}f}" for ratio in (cost.ratio, cost.low, cost.high))
+    basis = "" if cost.basis == "measured" else cost.basis
+    if low != high and middle not in {low, high}:
+        return f"{middle} % ({', '.join(filter(None, [f'{low}-{high}', basis]))})"
+    open_ = low != high and cost.low <= LITTLE * cost.high
+    said = f"{middle} %" if low == high else f"up to {high} %" if open_ else f"{low}-{high} %"
+    return f"{said} ({basis})" if basis else said
 
 
 def place_text(place: Place, *, short: bool = False) -> str:
@@ -131,15 +143,12 @@ def place_text(place: Place, *, short: bool = False) -> str:
 
 
 def cost_text(cost: Cost, *, between_steps: bool) -> str:
-    """``costs 58 % (55-60) of the step``; names the basis of a cost that is not measured."""
+    """``costs 58 % (55-60) of the step``, with the basis of a cost that is not measured."""
     whole = "turn" if cost.of_turn else "run time" if between_steps else "step"
     turn = "" if cost.turn_ratio is None or cost.of_turn else f", {percent(cost.turn_ratio)} % of a turn"
     if cost.basis == "unknown":
         return f"cost unknown, at most {percent(cost.high)} % of the {whole}"
-    basis = "" if cost.basis == "measured" else f", {cost.basis}"
-    low, _, high = interval(cost).partition("-")
-    most = "at most " if low != high == percent(cost.ratio) else ""
-    said = f"costs {most}{percent(cost.ratio)} % ({low}-{high}{basis}) of the {whole}{turn}"
+    said = f"costs {share(cost)} of the {whole}{turn}"
     added = cost.exclusive_ratio
     if added is None or percent(added) == percent(cost.ratio):
         return said

@@ -37,7 +37,9 @@ def job_of(job: Job, root: DatasetMade, *nodes: Node) -> Job:
     return job
 
 
-def mapped(*, again: bool = True, cardinality: int = 6400, shuffled: bool = False, line: int = 15) -> Job:
+def mapped(
+    *, again: bool = True, cardinality: int = 6400, shuffled: bool = False, line: int = 15, took: int = 60 * MS
+) -> Job:
     """A map of 60 ms for a batch, over rows of 1,000 bytes, that is batched, prefetched and maybe repeated."""
     job = Job()
     made = job.dataset("TensorSliceDataset", line=70, cardinality=cardinality)
@@ -51,7 +53,7 @@ def mapped(*, again: bool = True, cardinality: int = 6400, shuffled: bool = Fals
     made = job.dataset("PrefetchDataset", made, line=75)
     names = ["Prefetch", *(["ForeverRepeat"] if again else []), "BatchV2", "Map"]
     names += [*(["Shuffle"] if shuffled else []), "TensorSlice"]
-    busy = {"Map": 60 * MS, "BatchV2": 100 * US}
+    busy = {"Map": took, "BatchV2": 100 * US}
     nodes = [
         node(
             at,
@@ -183,8 +185,8 @@ def test_a_cache_that_does_not_fit_is_said_and_not_advised() -> None:
 
 def test_a_sequential_map_is_given_threads_where_cores_are_free() -> None:
     """The edit is a keyword of the map, and what-if can try it."""
-    job = mapped(again=False)
-    job.machine(10, cpus=4, got=1.0)
+    job = mapped(again=False, took=80 * MS)
+    job.machine(10, cpus=4, got=1.25)
     found = bound(job)
     edit = next(e for e in found.edits if e.kind == "parallel")
     assert (edit.trial, edit.changes[0].kind, edit.changes[0].made.line) == ("parallel-map", "keyword", 72)
@@ -196,7 +198,8 @@ def test_a_sequential_map_is_given_threads_where_cores_are_free() -> None:
 def test_what_is_drawn_anew_is_not_cached() -> None:
     """A cache would freeze it."""
     job = mapped(line=3)
-    job.sources[SCRIPT] = "import tensorflow as tf\n\ndef augment(x):\n    return x + tf.random.uniform(())\n"
+    text = "import tensorflow as tf\n\ndef augment(x):\n    return x + tf.random.uniform(())\n"
+    job.sources[SCRIPT] = placed(text, MAKING)
     assert not [e for e in bound(job).edits if e.kind == "cache"]
 
 
@@ -206,3 +209,67 @@ def test_edits_never_make_the_model_slower() -> None:
         found = bound(job)
         paces = [found.now_ns, *(e.after.ns for e in found.edits)]
         assert all(later < earlier for earlier, later in itertools.pairwise(paces))
+
+
+def placed(text: str, lines: dict[int, str]) -> str:
+    """A text with further lines, each at its number."""
+    found = text.split("\n")
+    for number, line in lines.items():
+        found += [""] * (number - len(found))
+        found[number - 1] = line
+    return "\n".join(found)
+
+
+MAKING = {70: "d = D.from_tensor_slices(x)", 72: "d = d.map(f)", 73: "d = d.batch(32)", 74: "d = d.repeat()"}
+"""The lines of ``mapped``."""
+
+
+@pytest.mark.parametrize(
+    ("lines", "edits"),
+    [
+        (MAKING | {75: "d = d.prefetch(1)"}, ["cache() after batch"]),
+        (MAKING | {72: "d = d.apply(mapped(f))"}, ["cache() after batch"]),
+        (MAKING | {73: "model.fit(d, epochs=3)", 74: "d"}, []),
+        ({70: "model.fit(", 71: "    x,", 72: "    y)"}, None),
+        ({70: "d = images_of('folder')", 72: "run(model)", 73: "model.predict(rows)", 75: "# map, batch"}, None),
+        ({}, None),
+    ],
+    ids=["own", "applied", "batched by fit", "made by fit", "made by a library", "no call"],
+)
+def test_an_edit_is_of_a_call_in_the_users_text(lines: dict[int, str], edits: list[str] | None) -> None:
+    """A dataset of Keras has the line of ``fit``, which no edit changes; where all are such, nothing is said."""
+    job = mapped()
+    job.sources[SCRIPT] = placed("import tensorflow as tf", lines)
+    view = steps_view.of(job.view())
+    assert view is not None
+    found = view.get(input_bound.build)
+    assert (None if found is None else [one.text for one in found.edits]) == edits
+
+
+@pytest.mark.parametrize(("waited", "took"), [(12, 60), (30, 60), (60, 300)])
+def test_no_edit_gains_more_than_the_wait(waited: int, took: int) -> None:
+    """The rest of the steps stays on a machine with a free CPU, also where some are much shorter than most."""
+    job = mapped(took=took * MS)
+    job.records = []
+    job.function().every(PERIOD, 80, dur=(80 - waited) * MS, start=waited * MS)
+    job.nexts().every(PERIOD, 80, dur=waited * MS, arg=1)
+    short = (waited + 2) * MS
+    job.function().every(short, 20, dur=1 * MS, start=80 * PERIOD + waited * MS)
+    job.nexts().every(short, 20, dur=waited * MS, start=80 * PERIOD, arg=1)
+    job.machine(12, cpus=2, got=0.8)
+    found = bound(job)
+    rest = found.work.wall_ns - waited * MS
+    assert found.work.layout.consumer.step_ns == pytest.approx(rest, rel=0.01)
+    assert found.best.ns >= 0.99 * rest
+
+
+@pytest.mark.parametrize("took", [1 * MS, 20 * MS, 400 * MS])
+def test_a_model_that_misses_the_run_proposes_nothing(took: int) -> None:
+    """Stages of 1 ms do not explain a wait of 60 ms on a machine with free CPUs, nor do stages of 400 ms."""
+    job = mapped(took=took)
+    job.machine(10, cpus=4, got=0.3 if took < 100 * MS else 4.0)
+    found = bound(job)
+    assert (found.fits, found.edits) == (False, ())
+    job = mapped(took=80 * MS)
+    job.machine(10, cpus=4, got=1.25)
+    assert bound(job).fits

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
+
+import msgspec
 import pytest
-from tests.derive.sessions import MS, SCRIPT, Frame, Job
+from tests.derive.sessions import MS, SCRIPT, Frame, Job, S
 from tests.derive.turn_jobs import TOKENIZE, folds, prompts
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
 from tests.detectors.jobs import PERIOD, STEPS, nothing, train_loop
 
 from stepscope.derive.ledger import loop_edges
+from stepscope.derive.view import SessionView
 from stepscope.detectors.base import run
 from stepscope.detectors.general.time_outside_steps import DETECTOR
 from stepscope.detectors.registry import GENERAL
 from stepscope.model.report.finding import Finding
+from stepscope.model.session.session import Session
 from stepscope.wire.kinds import Kind
 
 
@@ -84,43 +90,6 @@ def test_what_keras_does_at_the_edges_of_its_loops_is_said(making: int, dropping
     assert said.remedies[0].id == "fewer-loops"
 
 
-def remedies(job: Job, phase: str) -> list[str]:
-    """What is advised against a phase."""
-    found, _, _ = run([d for d in GENERAL if d.code == "GEN013"], job.view())
-    mine = (f for f in found if f"phase:{phase}" in {ref for e in f.evidence for ref in e.refs})
-    return [remedy.id for f in mine for remedy in f.remedies]
-
-
-def test_what_keras_does_between_epochs_cannot_be_moved() -> None:
-    """Only the line that calls fit runs there; a function of the user's can be called less often."""
-    for frames, advised in (((), []), ((Frame(SCRIPT, "load", 70),), ["less-often"])):
-        job = late(4_000 * MS)
-        job.loop("fit", line=50).at(0, 2 * STEPS * PERIOD + 4_000 * MS)
-        job.records = [one for one in job.records if one.kind != Kind.SAMPLE]
-        times = range(STEPS * PERIOD, STEPS * PERIOD + 4_000 * MS, 50 * MS)
-        job.samples(times, Frame(SCRIPT, "main", 50), *frames)
-        assert remedies(job, "between-steps") == advised
-
-
-@pytest.mark.parametrize(
-    ("source", "sampled", "advised"),
-    [
-        ("import slow_package", True, "import-later"),
-        ("    from mine import tables", True, "import-later"),
-        ("model = build()", True, "keep-what-is-built"),
-        ("import slow_package", False, "look-at-the-start"),
-    ],
-)
-def test_what_the_start_does_decides_what_is_advised(source: str, sampled: bool, advised: str) -> None:
-    """An import is kept in no file; and where no line is known, the advice is to look."""
-    job = train_loop(90 * MS, offset=5_000 * MS)
-    job.framework(at=2 if sampled else 4_900 * MS, dur=1)
-    job.sources[SCRIPT] = "\n" * 6 + source
-    if sampled:
-        job.samples(range(10 * MS, 4_900 * MS, 50 * MS), Frame(SCRIPT, "<module>", 7))
-    assert remedies(job, "building" if sampled else "start") == [advised]
-
-
 def between(job: Job) -> list[Finding]:
     """The findings about what lies between the steps."""
     found, _, _ = run([d for d in GENERAL if d.code == "GEN013"], job.view())
@@ -156,3 +125,85 @@ def test_what_recurs_in_turns_is_not_paid_once() -> None:
     assert said.exposed_stage == "training"
     assert "in each of 5 turns" in said.title
     assert said.remedies[0].id == "one-model"
+
+
+KERAS = Frame("/usr/lib/python3/site-packages/keras/src/backend/tensorflow/trainer.py", "Trainer.fit", 400, own=False)
+IMPORTLIB = Frame("<frozen importlib._bootstrap>", "_find_and_load", 1, own=False)
+
+
+def ids(findings: Sequence[Finding]) -> list[list[str]]:
+    """The remedies of each finding."""
+    return [[remedy.id for remedy in found.remedies] for found in findings]
+
+
+@pytest.mark.parametrize(
+    ("frames", "remedy"),
+    [
+        ([KERAS], "longer-epochs"),
+        ([KERAS._replace(function="TensorFlowTrainer.fit"), IMPORTLIB], "longer-epochs"),
+        ([Frame(SCRIPT, "fit", 70)], "less-often"),
+        ([Frame(SCRIPT, "on_epoch_end", 70), KERAS._replace(function="Trainer.evaluate")], "less-often"),
+    ],
+)
+def test_time_between_the_epochs_of_one_fit_is_no_call_to_make_less_often(frames: list[Frame], remedy: str) -> None:
+    """It is inside the call of fit; a function of the user's between the steps is not, whatever its name."""
+    job = late(4_000 * MS)
+    job.records = [record for record in job.records if record.kind != Kind.SAMPLE]
+    job.samples(range(STEPS * PERIOD, STEPS * PERIOD + 4_000 * MS, 50 * MS), Frame(SCRIPT, "main", 48), *frames)
+    assert ids(between(job)) == [[remedy]]
+
+
+def started(*, after: float = 0.0, logged: float = 0.0, inner: Frame | None = None) -> Session:
+    """Steps of 10 s after 5 s, in which a framework is imported at last.
+
+    Args:
+        after: seconds after which torchrun starts the process of the steps; 0: it is the job's own.
+        logged: seconds after which its log begins.
+        inner: what the program's line calls from then on.
+    """
+    job = train_loop(90 * MS, offset=5 * S)
+    job.framework(at=5 * S, dur=100 * MS)
+    if inner is not None:
+        job.samples(range(round(logged * S), 4_800 * MS, 50 * MS), Frame(SCRIPT, "<module>", 2), inner)
+    session = job.session()
+    (worker,) = session.workers
+    pid = 7 if after else 100
+    key = f"{pid}-{1000 + round(after * 100)}"
+    info = msgspec.structs.replace(worker.info, key=key, started_ns=round((logged or 0.05) * S), pid=pid)
+    command = ("/usr/bin/torchrun", "--nproc-per-node", "2", "train.py")
+    manifest = msgspec.structs.replace(
+        session.manifest, command=command if after else ("python", "train.py"), job_pid=100, origin_monotonic_ns=10 * S
+    )
+    return dataclasses.replace(session, manifest=manifest, workers=(dataclasses.replace(worker, info=info),))
+
+
+def outside(session: Session) -> list[Finding]:
+    """The findings about the time before the steps."""
+    found, _, _ = run([d for d in GENERAL if d.code == "GEN013"], SessionView(session))
+    return [f for f in found if {"phase:start", "phase:building"} & {ref for e in f.evidence for ref in e.refs}]
+
+
+LAUNCHED = "what torchrun does before it starts the process of the steps takes"
+OWN = "the program's start before it imports a framework takes"
+
+
+@pytest.mark.parametrize(
+    ("session", "said"),
+    [
+        (started(after=4.8, logged=4.9), [(f"{LAUNCHED} 32 %", [])]),
+        (started(after=1.0, logged=4.9), [(f"{OWN} 26 %", ["look-at-the-start"]), (f"{LAUNCHED} 6.7 %", [])]),
+        (started(after=0.5, logged=4.9), [(f"{OWN} 29 %", ["look-at-the-start"])]),
+        (started(logged=4.9), [(f"{OWN} 33 %", ["look-at-the-start"])]),
+        (started(inner=IMPORTLIB), [("building models, data and graphs before the first step takes", ["import-less"])]),
+        (
+            started(inner=Frame(SCRIPT, "load", 70)),
+            [("building models, data and graphs before the first step takes", ["keep-what-is-built"])],
+        ),
+    ],
+)
+def test_the_start_has_the_remedy_of_what_takes_it(session: Session, said: list[tuple[str, list[str]]]) -> None:
+    """A launcher's time is none of the program's; imports are no data to keep, and what was not seen may be either."""
+    found = outside(session)
+    assert ids(found) == [remedies for _, remedies in said]
+    for finding, (title, _) in zip(found, said, strict=True):
+        assert finding.title.startswith(title)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from tests.derive.sessions import MS, TRACED, US, Job, S
 from tests.detectors.asking import codes, find
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
 from tests.detectors.jobs import CALL, MAIN_CALL, PERIOD, STEPS, keras_fit, retraced
 
+from stepscope.app.report.analyze import report_of
 from stepscope.detectors.graph.repeated_retracing import DETECTOR
+from stepscope.model.log.events import Traced
 from stepscope.wire.kinds import Kind
 
 FIXTURES = Fixtures(
@@ -91,3 +94,27 @@ def test_traces_in_gaps_of_the_recording_count() -> None:
     (found,) = (one for one in find(job) if one.code == "GRF001")
     assert "49 of 98 steps" in found.title
     assert found.cost.ratio == pytest.approx(0.3, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("cause", "owner", "trial"),
+    [
+        ("shape", "user", "reduce-retracing"),
+        ("new-function", "user", "functions-reused"),
+        ("python-value", "user", ""),
+        ("object", "user", ""),
+        ("dtype", "user", ""),
+        ("structure", "user", ""),
+        ("shape", "keras", ""),
+        ("new-function", "keras", ""),
+    ],
+)
+def test_a_trial_is_one_of_the_cause(cause: str, owner: str, trial: str) -> None:
+    """Changing shapes and functions made anew have one, if the function is the program's; a changing value has none."""
+    job = retraced(60 * MS, traces=49, cause=cause)
+    job.events = [msgspec.structs.replace(e, owner=owner) if isinstance(e, Traced) else e for e in job.events]
+    job.command = ("python", "train.py")
+    (found,) = (one for one in report_of(job.session()).findings if one.code == "GRF001")
+    proofs = [remedy.what_if for remedy in found.remedies]
+    assert proofs == [f"stepscope whatif --try {trial} -- python train.py" if trial else None]
+    assert ("reduce_retracing" in found.remedies[0].text) == (trial == "reduce-retracing")

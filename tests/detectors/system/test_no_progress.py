@@ -18,6 +18,8 @@ from stepscope.derive.view import SessionView
 from stepscope.detectors import base
 from stepscope.detectors.system.no_progress import DETECTOR
 from stepscope.model.log.program import ThreadDied
+from stepscope.model.report.finding import Report
+from stepscope.model.session.hang import Hang
 from stepscope.wire.kinds import Kind
 
 ONLY: Sequence[AnyDetector] = (DETECTOR,)
@@ -144,3 +146,79 @@ def test_a_hang_in_the_framework_before_the_first_step() -> None:
     assert "before the first step" in found.title
     assert found.introduced_stage == "initialization"
     assert checked["TRD001"].outcome == "not-applicable"
+
+
+def held(kind: Kind, exit_code: int, *, seconds: int = 30, saves: bool = False) -> Job:
+    """A job that hangs in a recorded call, which ends as Ctrl-C unwinds it.
+
+    ``saves``: the program catches it, and saves before it ends.
+    """
+    job = hung(seconds, exit_code=exit_code)
+    last, end = 9_980 * MS, job.ended_ns - 50 * MS
+    job.call(kind, "Wait.on_epoch_end" if kind == Kind.CALLBACK else "").at(last, end - last)
+    job.call(Kind.LOOP, "fit").at(0, end + MS - 0)
+    if saves:
+        job.call(Kind.SAVE, "save").at(end + 2 * MS, 20 * MS)
+    return job
+
+
+@pytest.mark.parametrize("exit_code", [-2, 130])
+@pytest.mark.parametrize("kind", [Kind.CALLBACK, Kind.NEXT, Kind.FUNCTION, Kind.SAVE])
+def test_ctrl_c_ends_no_hang_in_the_books(kind: Kind, exit_code: int) -> None:
+    """The call that hangs has a record then, as a job that is killed has not; it is the same hang."""
+    (found,) = (f for f in look(held(kind, exit_code))[0] if f.code == "HNG001")
+    assert "no progress for 30 s" in found.title
+    assert f"train.py:{REPORT}" in found.title
+
+
+def test_a_call_that_computes_until_ctrl_c_does_not_hang() -> None:
+    """As one that a signal kills."""
+    job = held(Kind.CALLBACK, -2)
+    job.machine(40, got=0.9)
+    assert "HNG001" not in codes(job)
+
+
+def told(job: Job, *, until_s: float, ended_s: float | None = None) -> Report:
+    """The report of a job of which was told at 24 s that it hangs since the last of its steps, until ``until_s``."""
+    session = job.session()
+    hang = Hang(
+        kind="queue", text="waits for a queue (get)", file=SCRIPT, line=REPORT, function="main",
+        since_ns=9_980 * MS, told_ns=24 * S, until_ns=round(until_s * S),
+    )  # fmt: skip
+    ended_ns = session.manifest.ended_ns if ended_s is None else round(ended_s * S)
+    manifest = msgspec.structs.replace(session.manifest, hangs=(hang,), ended_ns=ended_ns)
+    return report_of(dataclasses.replace(session, manifest=manifest))
+
+
+def said_of(report: Report) -> tuple[list[str], list[str]]:
+    """Titles of HNG001, and notes of hangs that ended."""
+    return [f.title for f in report.findings if f.code == "HNG001"], [
+        d.text for d in report.diagnostics if d.code == "DX172"
+    ]
+
+
+@pytest.mark.parametrize("job", [held(Kind.CALLBACK, -2), held(Kind.NEXT, 130, saves=True), held(Kind.NEXT, 1)])
+def test_a_told_hang_that_ctrl_c_ends_lasts_to_the_end(job: Job) -> None:
+    """Unwinding, a last save, and another exit code of the program are no work again."""
+    (title,), notes = said_of(told(job, until_s=39.9))
+    assert "waits for a queue (get)" in title
+    assert "no progress for 30 s" in title
+    assert notes == []
+
+
+@pytest.mark.parametrize(("exit_code", "begins_s", "ended_s"), [(-2, 30, 41.0), (1, 30, 41.0), (-2, None, 100.0)])
+def test_a_hang_after_which_the_job_went_on(exit_code: int, begins_s: int | None, ended_s: float) -> None:
+    """Further steps, or a further minute, are more than an end."""
+    job = hung(31, exit_code=exit_code)
+    if begins_s is not None:
+        job.function().every(PERIOD, 40, dur=80 * MS, start=begins_s * S)
+    titles, (note,) = said_of(told(job, until_s=30.0, ended_s=ended_s))
+    assert note.endswith("then there was work again")
+    assert not any("waits for a queue" in title for title in titles)
+
+
+def test_a_job_that_catches_ctrl_c_and_ends_well_is_not_said_to_have_worked_again() -> None:
+    """Its exit code is that of a success: a note, no finding."""
+    titles, (note,) = said_of(told(held(Kind.CALLBACK, 0), until_s=39.9))
+    assert titles == []
+    assert note.endswith("then the job ended")

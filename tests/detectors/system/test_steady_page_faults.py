@@ -253,7 +253,8 @@ def test_a_process_that_was_attached_to() -> None:
     assert failures == ()
     (found,) = (f for f in findings if f.code == "MEM002")
     assert "250,000 page faults a second" in found.title
-    assert found.exposed_stage == "unknown"
+    assert (found.exposed_stage, found.pipeline_stage) == ("unknown", "none")
+    assert words.cost_text(found.cost, between_steps=words.is_between_steps(found)).endswith("of the run time")
     assert "faults_per_second" in [e.metric for e in found.evidence]
     assert words.cost_text(found.cost, between_steps=words.is_between_steps(found)).endswith("of the run time")
     assert "in every step" not in found.explanation
@@ -316,10 +317,11 @@ def test_the_arena_of_onnx_runtime(*, arena: bool) -> None:
     assert ["bert.onnx at serve.py:12" in r.text for r in own] == ([] if arena else [True])
 
 
-def test_another_cause_changes_no_allocator() -> None:
+@pytest.mark.parametrize("framework", [None, Framework(name="torch", version="2.13.0")])
+def test_another_cause_changes_no_allocator(framework: Framework | None) -> None:
     """Pages of files are no allocator's doing: said, and no knob is advised."""
     rows = [(5, seen.MADVISE, seen.BLOCK, 1, 4), *seen.faults(60, mapped=4)]
-    found = look_with_window(rows, free=LIBC_FREE, name="glibc")
+    found = look_with_window(rows, free=LIBC_FREE, name="glibc", framework=framework)
     assert found.cause == "unknown"
     assert "file" in found.title
     assert [r.id for r in found.remedies] == ["find-the-allocator"]

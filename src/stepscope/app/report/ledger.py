@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.app.report import step_summary
+from stepscope.causes.general import phase_lines
 from stepscope.derive.input import pipeline
 from stepscope.derive.ledger import build as ledgers
 from stepscope.derive.ledger import loop_edges, outside
@@ -85,7 +86,7 @@ def _entries(view: SessionView, ledger: Ledger) -> list[LedgerEntry]:
             ratio=part.ns / max(1, ledger.wall_ns),
             unobserved_ratio=part.unobserved_ns / part.ns,
             settled_by="unexplained",
-            text=_text(ledger, part),
+            text=_text(view, ledger, part),
             where=_places(view, spots, part),
         )
         for part in ledger.parts
@@ -97,9 +98,12 @@ def _places(view: SessionView, spots: Spots, part: Part) -> tuple[Place, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _text(ledger: Ledger, part: Part) -> str:
+def _text(view: SessionView, ledger: Ledger, part: Part) -> str:
     """What a part is, beyond its name."""
     items = [_number(part), *_details(ledger, part)]
+    by, until_ns = phase_lines.launched(view.session.manifest, ledger.worker)
+    if part.phase == "start" and by:
+        items.append(_share_text(f"{by}, before it starts this process,", min(until_ns, part.ns)))
     if part.unobserved_ns:
         share = 100 * part.unobserved_ns / part.ns
         items.append(f"{share:.0f} % extrapolated to steps that were only counted")

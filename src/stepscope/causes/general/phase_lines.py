@@ -8,6 +8,7 @@ Serves the general detector of time outside of the steps, and the settling of th
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -24,10 +25,13 @@ from stepscope.derive.steps.steps import names_of
 from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stepscope.derive.ledger.part import Ledger, Part
     from stepscope.derive.python.stack_samples import Sample, Spot
     from stepscope.derive.view import SessionView
     from stepscope.model.report.ledger import Phase
+    from stepscope.model.session.session import Manifest, Worker, WorkerInfo
 
 _SHOWN: dict[str, tuple[Kind, ...]] = {
     **dict(outside.SHOWN),
@@ -35,6 +39,9 @@ _SHOWN: dict[str, tuple[Kind, ...]] = {
     "first-steps": (Kind.LOOP, *kinds_with(Trait.GRAPH)),
 }
 """Kinds whose records name lines of a phase."""
+
+TICK_NS = 10_000_000
+"""Unit of the kernel's time of a process's start (USER_HZ, 100 on all common machines), which its key has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +57,12 @@ class PhaseTime:
     """The costliest first; ratios are shares of the phase's time."""
     edges: tuple[tuple[str, int], ...] = ()
     """What Keras' loops do in it at their edges (``loop_edges``), and for how long."""
+    importing: float | None = None
+    """Share of its samples that were taken inside an import; None: too few."""
+    launched_by: str = ""
+    """Of the start: the program of the job that started the process of the steps, "torchrun"; "": it is the process."""
+    launched_ns: int = 0
+    """Of the start: until the process of the steps began."""
 
 
 def job(view: SessionView) -> Ledger | None:
@@ -68,6 +81,7 @@ def build(view: SessionView) -> tuple[PhaseTime, ...]:
     whole = view.get(job)
     if whole is None:
         return ()
+    by, until = launched(view.session.manifest, whole.worker)
     samples = tuple(stack_samples.thread_samples(whole.worker, whole.threads, gaps=True))
     edges = loop_edges.build(whole.worker, whole.threads)
     return tuple(
@@ -76,19 +90,60 @@ def build(view: SessionView) -> tuple[PhaseTime, ...]:
             ns=part.ns,
             ratio=part.ns / whole.wall_ns,
             count=part.count,
-            lines=_lines(view, whole, part, samples),
+            lines=_lines(view, whole, part, mine),
             edges=tuple((edge.what, intervals.total(intervals.clip(edge.spans, part.spans))) for edge in edges),
+            importing=_importing(mine),
+            launched_by=by if part.phase == "start" else "",
+            launched_ns=min(until, part.ns) if part.phase == "start" else 0,
         )
-        for part in whole.parts
+        for part, mine in ((part, _within(part, samples)) for part in whole.parts)
         if part.phase not in {"steps", "not-seen"}
     )
 
 
-def _lines(view: SessionView, whole: Ledger, part: Part, samples: tuple[Sample, ...]) -> tuple[Spent, ...]:
+def launched(manifest: Manifest, worker: Worker) -> tuple[str, int]:
+    """The program that started a process of the job, and how long it took to; ("", 0) for the job's own process."""
+    info = worker.info
+    if manifest.mode != "run" or manifest.job_pid in {0, info.pid} or info.started_ns <= 0:
+        return "", 0
+    return _program(manifest.command), _began_ns(info, manifest)
+
+
+def _began_ns(info: WorkerInfo, manifest: Manifest) -> int:
+    """When a process began, by its key; its log begins no earlier, and later where it imports a framework late."""
+    ticks = info.key.rpartition("-")[2] if "-" in info.key else ""
+    if not ticks.isdecimal():
+        return info.started_ns
+    return max(0, min(info.started_ns, int(ticks) * TICK_NS - manifest.origin_monotonic_ns))
+
+
+def _program(command: Sequence[str]) -> str:
+    """What a command runs: torchrun, train.sh, torch.distributed.run."""
+    names = [word.rpartition("/")[2] for word in command] or ["the job's first process"]
+    if not names[0].startswith(("python", "bash", "sh")):
+        return names[0]
+    if "-m" in names[1:-1]:
+        return names[names.index("-m") + 1]
+    return next((name for name in names[1:] if not name.startswith("-")), names[0])
+
+
+def _within(part: Part, samples: tuple[Sample, ...]) -> list[Sample]:
+    """The samples in a phase."""
     at = np.array([sample.at for sample in samples], np.int64)
     inside = intervals.overlapping(part.spans, at, at + 1) if len(at) else np.zeros(0, np.bool_)
-    mine = [sample for sample, hit in zip(samples, inside.tolist(), strict=True) if hit and not sample.in_agent]
-    found = _by_samples(view, mine) if len(mine) >= MIN_SAMPLES else _by_records(view, whole, part)
+    return [sample for sample, hit in zip(samples, inside.tolist(), strict=True) if hit and not sample.in_agent]
+
+
+def _importing(samples: list[Sample]) -> float | None:
+    if len(samples) < MIN_SAMPLES:
+        return None
+    within = (any(frame.file.startswith(stack_samples.IMPORTING) for frame in sample.frames) for sample in samples)
+    hits = stack_samples.weight_of(itertools.compress(samples, within))
+    return hits / max(1, stack_samples.weight_of(samples))
+
+
+def _lines(view: SessionView, whole: Ledger, part: Part, samples: list[Sample]) -> tuple[Spent, ...]:
+    found = _by_samples(view, samples) if len(samples) >= MIN_SAMPLES else _by_records(view, whole, part)
     return tuple(spent for spent in found if spent.ratio >= LEAST)[:MAX_LINES]
 
 

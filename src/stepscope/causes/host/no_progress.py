@@ -3,10 +3,13 @@
 Progress is any record of work: a step, a batch, a save, a call. A job that computes after its last step (long
 evaluation by other means, statistics, a last file) uses CPU time, and so does a child that it waits for. A job that
 waits uses none, and its thread stays in one function.
+
+Ctrl-C unwinds the calls that wait, and their records then end: that is no progress. A job that is killed leaves none.
 """
 
 from __future__ import annotations
 
+import signal
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -27,9 +30,17 @@ if TYPE_CHECKING:
     from stepscope.derive.python.stack_samples import Sample, Spot
     from stepscope.derive.steps.steps import Steps
     from stepscope.derive.view import SessionView
+    from stepscope.model.records import I64
+    from stepscope.model.session.hang import Hang
     from stepscope.model.session.session import Session, Worker
 
 _NO_WORK = kinds_with(Trait.IDLE)
+INTERRUPTED = frozenset({-signal.SIGINT, 128 + signal.SIGINT})
+"""Exit codes of a job that Ctrl-C ended, itself or its shell."""
+UNWINDING_NS = 1_000_000_000
+"""Time in which an interrupted job leaves its calls, one after the other."""
+ENDING_NS = 30_000_000_000
+"""Time that it then takes to end: exit handlers, a last save."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +99,8 @@ def build(view: SessionView) -> Standstill | None:
         return None
     records, counted = worker.records, worker.gaps
     ends = records.start_ns + records.dur_ns
+    if session.manifest.exit_code in INTERRUPTED:
+        ends = _without_unwinding(records.start_ns, ends)
     until = session.manifest.ended_ns or int(max(ends.max(), counted.end_ns.max(initial=0)))
     if worker.info.clean_exit and worker.info.ended_ns:  # what comes after exit handlers is the runtime's, no program's
         until = min(until, worker.info.ended_ns)
@@ -110,18 +123,50 @@ def build(view: SessionView) -> Standstill | None:
     )
 
 
+def lasting(view: SessionView) -> Hang | None:
+    """The recognised hang that lasted until the job was ended; None without one, or if the job ended by itself."""
+    manifest = view.session.manifest
+    if manifest.exit_code == 0:
+        return None
+    return next((hang for hang in manifest.hangs if not hang.until_ns or _ends_with(view, hang)), None)
+
+
 def ended(view: SessionView) -> list[str]:
-    """In words: the hangs after which the job went on."""
+    """In words: the hangs after which the job went on, or ended by itself."""
     found = []
     for hang in view.session.manifest.hangs:
-        if hang.until_ns and hang.state == "hang":
+        if hang.until_ns and hang.state == "hang" and hang is not lasting(view):
             place = view.place(hang.file, hang.line)
             lasted = format_ns(hang.until_ns - hang.since_ns)
+            after = "the job ended" if _ends_with(view, hang) else "there was work again"
             found.append(
                 f"no progress for {lasted}, {format_ns(hang.since_ns)} after the start: {hang.text}, in "
-                f"{hang.function} ({place.file}:{place.line}); then there was work again"
+                f"{hang.function} ({place.file}:{place.line}); then {after}"
             )
     return found
+
+
+def _ends_with(view: SessionView, hang: Hang) -> bool:
+    """Whether nothing began after a hang, and the job soon ended; what an interrupted one does last is no step."""
+    manifest = view.session.manifest
+    ends = [w.info.ended_ns for w in view.workers if w.info.clean_exit and w.info.ended_ns]
+    if max(ends, default=manifest.ended_ns) - hang.until_ns > ENDING_NS:
+        return False
+    if manifest.exit_code in INTERRUPTED and view.steps is not None:
+        return not (view.steps.starts > hang.told_ns).any()
+    return not any((_begun(worker) > hang.told_ns).any() for worker in view.workers)
+
+
+def _begun(worker: Worker) -> I64:
+    """When each record of work began, and each second in which calls were counted."""
+    records, counted = worker.records, worker.gaps
+    work = ~np.isin(records.kind, _NO_WORK)
+    return np.concatenate([records.start_ns[work], counted.start_ns[counted.calls > 0]])
+
+
+def _without_unwinding(starts: I64, ends: I64) -> I64:
+    """Ends of records; those that were open when the job was interrupted end where they began."""
+    return np.where(ends >= ends.max(initial=0) - UNWINDING_NS, starts, ends)
 
 
 def _sampled(worker: Worker) -> bool:

@@ -5,6 +5,9 @@ gains most first, until none gains. An edit is proposed only where the program's
 over what is the same in each pass, below any repeat, if an epoch of it fits into memory; a stage in parallel only if it
 runs no user Python; a filter before a map only with the note that it must not need the map's output.
 
+Nothing is said where all datasets are a library's (``own_calls``): there is no line to edit. Where the model does not
+take as long for a batch as the run, it cannot say what the run could reach.
+
 Not proposed, because counters do not say what they would bring: other functions, other formats of files, more shards.
 
 Serves the report's input bound.
@@ -15,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from stepscope.causes.input import cache_place, cut_caches, input_work, random_input
+from stepscope.causes.input import cache_place, cut_caches, input_work, own_calls, random_input
 from stepscope.causes.input.source_change import SourceChange, family_of, method, own
 from stepscope.derive.input import bound
 from stepscope.derive.steps import epochs
@@ -36,6 +39,9 @@ MAX_MEMORY = 0.5
 MAX_LEFT = 0.9
 """A stage that leaves more of its elements gains nothing before another."""
 THROWING = frozenset({"Filter", "Shard", "Skip", "Take"})
+MAX_MISFIT = 0.2
+"""Share by which the model's time of a batch may miss that of the run, to say anything of it: clocks and samples do not
+agree better, as in ``input_work.MIN_BLOCKED``."""
 CALLS_RATIO = 2.0
 """A function takes mostly the time of its call if it takes at most this times as long."""
 
@@ -70,10 +76,15 @@ class InputBound:
     """Without more memory, the first to make first; then the cache, if it fits."""
     best: Pace
     """After all of them."""
+    as_it_is: Layout
     layout: Layout
     """After all of them."""
     factor: float
-    """How much slower the job is than its model, as in the paces."""
+    """How much slower the job is than its model, as in the paces: what no stage shows stays."""
+    modelled_ns: float
+    """What a batch takes by the model, as it is."""
+    fits: bool
+    """Whether that is what it takes in the run; if not, there are no edits."""
     without_cache: Pace
     too_large: float = 0.0
     """Bytes of a cache that would help and does not fit; 0: none."""
@@ -94,18 +105,25 @@ class _Candidate:
 
 
 def build(view: StepsView) -> InputBound | None:
-    """None if tf.data's model was not read, or if the workers of a service make the batches: their CPUs are others."""
+    """None if tf.data's model was not read, if no dataset is made in the user's text, or if the workers of a service
+    make the batches: their CPUs are others.
+    """
     work = view.get(input_work.build)
-    if work is None or any(stage.served for stage in view.pipeline.stages):
+    mine = view.get(own_calls.build)
+    if work is None or not mine or any(stage.served for stage in view.pipeline.stages):
         return None
-    without = tuple(_candidates(view, work))
-    layout, edits = climb(work.layout, without)
+    as_it_is = _as_run(work)
+    modelled = bound.pace(as_it_is).ns
+    fits = abs(modelled - work.wall_ns) <= MAX_MISFIT * work.wall_ns
+    without = tuple(one for one in _candidates(view, work) if fits and _can_be_made(one, mine))
+    layout, edits = climb(as_it_is, without)
     plain = bound.pace(layout)
-    cache, too_large = _cache(view, work)
+    cache, too_large = _cache(view, work) if fits else (None, 0.0)
+    cache = cache if cache is not None and _can_be_made(cache, mine) else None
     if cache is not None:
-        layout, edits = climb(work.layout, (*without, cache))
+        layout, edits = climb(as_it_is, (*without, cache))
     best = bound.pace(layout)
-    factor = _factor(work)
+    factor = max(1.0, work.wall_ns / modelled) if modelled > 0 else 1.0
     steps = view.steps
     known = steps.samples[steps.steady & (steps.samples > 0)]
     return InputBound(
@@ -114,8 +132,11 @@ def build(view: StepsView) -> InputBound | None:
         samples=float(known.mean()) / view.pipeline.batches_per_step if len(known) else 0.0,
         edits=tuple(replace(edit, after=_pace(edit.after, factor)) for edit in edits),
         best=_pace(best, factor),
+        as_it_is=as_it_is,
         layout=layout,
         factor=factor,
+        modelled_ns=modelled,
+        fits=fits,
         without_cache=_pace(plain, factor),
         too_large=too_large,
     )
@@ -157,14 +178,29 @@ def _clash(one: _Candidate, other: _Candidate) -> bool:
     return "cache" in {one.kind, other.kind} and bool(one.at & other.at)
 
 
-def _factor(work: InputWork) -> float:
-    """How much slower the job is than the model of it as it is: what others take of the CPUs, and what no stage shows.
+def _can_be_made(candidate: _Candidate, mine: frozenset[int]) -> bool:
+    """Whether every call that it changes stands in the user's text."""
+    calls = [call.id for change in candidate.changes for call in (change.made, change.other) if call is not None]
+    return bool(calls) and mine.issuperset(calls)
 
-    It stays: a bound is what this machine would reach under the same circumstances.
+
+def _as_run(work: InputWork) -> Layout:
+    """The layout with the CPU times as threads that had to wait for CPUs need them.
+
+    At most by how much the process got less than it wanted, and no more than the run took. It stays so after an edit:
+    others take the same part of the CPUs.
     """
-    modelled = bound.pace(work.layout)
-    alone = modelled.ns
-    return max(1.0, work.wall_ns / alone) if modelled.binds in {"cores", "step"} and alone > 0 else 1.0
+    layout, to = work.layout, work.layout.consumer
+    input_ns = bound.pace(replace(layout, consumer=replace(to, step_ns=0.0))).ns
+    room = work.wall_ns - (0.0 if to.overlaps else to.step_ns)
+    times = min(work.crowding, max(1.0, room / input_ns)) if input_ns > 0 else 1.0
+    return replace(
+        layout,
+        stages=tuple(
+            replace(stage, cpu_ns=stage.cpu_ns * times, calls_ns=stage.calls_ns * times) for stage in layout.stages
+        ),
+        consumer=replace(to, step_cpu_ns=to.step_cpu_ns * times),
+    )
 
 
 def _pace(pace: Pace, factor: float) -> Pace:

@@ -67,6 +67,8 @@ class InputWork:
     more: it has the steps' own variation, and stages above a cache that is discarded, which the clocks do not show."""
     python: bool
     """Whether user Python runs in the pipeline: it has one thread at a time."""
+    crowding: float
+    """CPU time that the process wanted over what it got, at least 1."""
 
 
 def build(view: StepsView) -> InputWork | None:
@@ -105,9 +107,12 @@ def build(view: StepsView) -> InputWork | None:
         )
         for stage, time, called, may in zip(pipe.stages, raw, calls, waiting, strict=True)
     )
+    threads = float(max([1, *(stage.parallelism for stage in pipe.stages)]))
+    wait = float(anatomy.per_step_of("input-wait").sum() / anatomy.per_step.sum())
+    rest = wall * (1.0 - wait - held_up(wait, used / wall, threads, usable))
     consumer = Consumer(
         cores=usable,
-        step_ns=min(step, wall),
+        step_ns=max(min(step, wall), rest),
         step_cpu_ns=max(0.0, (cpu if cpu is not None else used + step) - used),
         overlaps=pipe.stages[0].family in PASSING or pipe.stages[0].parallelism > 1,
         outside_ns=wall if cause is not None and cause.limit in {"disk", "network"} else 0.0,
@@ -119,6 +124,7 @@ def build(view: StepsView) -> InputWork | None:
         wall_ns=wall,
         shown_ns=min(used, busy * _undisturbed(view)),
         python=python,
+        crowding=max(1.0, cpus.wanted / cpus.got) if cpus is not None and cpus.got > 0 else 1.0,
     )
 
 

@@ -12,8 +12,16 @@ if TYPE_CHECKING:
     from stepscope.derive.input.stages import Stage
     from stepscope.model.log.events import DatasetMade
 
-_METHODS = {"FlatMap": "flat_map", "PaddedBatch": "padded_batch", "Generator": "from_generator"}
+_METHODS = {
+    "FlatMap": "flat_map",
+    "PaddedBatch": "padded_batch",
+    "Generator": "from_generator",
+    "TensorSlice": "from_tensor_slices",
+    "Tensor": "from_tensors",
+}
 """Methods that are not their family in small letters."""
+ALIKE = {"flat_map": ("flat_map", "from_generator")}
+"""Methods that make datasets of one class."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,3 +55,9 @@ def method(made: DatasetMade) -> str:
     """The method that makes a dataset."""
     family = family_of(made)
     return _METHODS.get(family, family.lower())
+
+
+def methods(made: DatasetMade) -> tuple[str, ...]:
+    """The methods that make datasets of its class."""
+    word = method(made)
+    return ALIKE.get(word, (word,))

@@ -64,7 +64,7 @@ class Consumer:
     cores: float
     """CPUs that the job may use."""
     step_ns: float
-    """Time of the step, for a batch, without its wait."""
+    """Time of the step, for a batch, without its wait, and without what making batches takes from it."""
     step_cpu_ns: float
     """CPU time of the same."""
     overlaps: bool

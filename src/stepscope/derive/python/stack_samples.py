@@ -61,7 +61,7 @@ _WAITS = {
 _MEETS = frozenset({"ensure_initialized", "enable_collective_ops", "get_config_key_value", "wait_at_barrier"})
 _MEETING = ("/distribute/collective_all_reduce_strategy.py", "/eager/remote.py")
 """TensorFlow code in which all tasks meet; the C calls below it wait for them."""
-_IMPORTING = "<frozen importlib"
+IMPORTING = "<frozen importlib"
 """Files of Python's import system, as code objects name them."""
 _WRAPPERS = frozenset({"error_handler", "op_dispatch_handler", "binary_op_wrapper", "r_binary_op_wrapper"})
 """Functions of Keras and TensorFlow that only shorten tracebacks, or choose what an operator or op calls."""
@@ -381,7 +381,7 @@ def called(sample: Sample) -> str:
 
 def _passes_on(frame: Spot) -> bool:
     """Whether a frame only leads to what is called."""
-    return frame.file.startswith(_IMPORTING) or frame.function.rpartition(".")[2] in _WRAPPERS
+    return frame.file.startswith(IMPORTING) or frame.function.rpartition(".")[2] in _WRAPPERS
 
 
 def inside_call(sample: Sample, loop: tuple[str, str] | None) -> bool:

@@ -23,8 +23,9 @@ each turn needs it, only the user knows. Lines rest on stack samples, 20 a secon
 framework.
 
 ## Remedy
-Depends on the phase: keep what was built (a saved model, prepared data), trace fewer and smaller graphs, evaluate and
-save less often.
+Depends on the phase: keep what was built (a saved model, prepared data), import less, trace fewer and smaller graphs,
+evaluate and save less often, fewer and longer epochs. None for what a launcher does before it starts the process of the
+steps.
 
 ## References
 FSE'22 study, slow initialization; TensorFlow guide "Better performance with tf.function".
@@ -32,7 +33,8 @@ FSE'22 study, slow initialization; TensorFlow guide "Better performance with tf.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stepscope.causes.general import phase_lines, turn_times
@@ -51,7 +53,6 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
     from stepscope.model.report.finding import Stage
     from stepscope.model.report.ledger import Phase
-    from stepscope.model.report.place import Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,11 +68,22 @@ class Params(general_loss.Params):
 
 
 _KEEP = Remedy(id="keep-what-is-built", text="prepare it once and keep it: prepared data in a file, a saved model")
-_IMPORT = Remedy(id="import-later", text="import it where it is used; python -X importtime says what it imports")
+_IMPORTS = Remedy(
+    id="import-less",
+    text="import at the start only what is needed there, and the rest where it is used (python -X importtime lists the "
+    "time of each import)",
+)
 _LOOK = Remedy(
     id="look-at-the-start",
-    text="no line of it is known: python -X importtime shows what imports take; data can be prepared once and kept",
+    text="see what it does: python -X importtime lists the time of each import; prepared data can be kept in a file",
 )
+_LONGER_EPOCHS = Remedy(
+    id="longer-epochs",
+    text="longer epochs: more data in each, or a repeated dataset with steps_per_epoch; between them Keras ends one "
+    "pass over the input and begins the next",
+)
+MIN_MOSTLY = 0.5
+"""Share of a phase that is its subject: imports, or what a line calls."""
 _TRACES = Remedy(
     id="fewer-traces",
     text="fewer and smaller traces: one signature for each function, loops of the graph instead of unrolled Python",
@@ -80,7 +92,7 @@ _LESS_OFTEN = Remedy(id="less-often", text="do it less often, or in another thre
 _EVALUATE = Remedy(id="evaluate-less-often", text="evaluate less often, on less data, or in larger batches")
 _SAVE = Remedy(id="save-less-often", text="save less often, weights only, or in the background")
 WHAT: dict[Phase, tuple[str, tuple[Remedy, ...]]] = {
-    "start": ("the program's start before it imports a framework takes", (_KEEP,)),
+    "start": ("the program's start before it imports a framework takes", (_LOOK,)),
     "imports": ("imports of frameworks take", ()),
     "building": ("building models, data and graphs before the first step takes", (_KEEP,)),
     "first-steps": ("the first steps, with their traces, take", (_TRACES,)),
@@ -99,7 +111,7 @@ WHAT: dict[Phase, tuple[str, tuple[Remedy, ...]]] = {
 def detect(view: SessionView, params: Params) -> Iterator[Seen]:
     """Yield one finding for each phase."""
     turns = view.get(turn_times.build)
-    for time in view.get(phase_lines.build):
+    for time in itertools.chain.from_iterable(map(_split, view.get(phase_lines.build))):
         part = turns.part(time.phase) if turns is not None else None
         clear = _clear(part, params) if part is not None else None
         if turns is not None and part is not None and clear is not None:
@@ -107,6 +119,15 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen]:
         elif time.ratio >= params.min_ratio and WHAT[time.phase][0]:
             mine = part if part is not None and part.ratio >= params.min_ratio else None
             yield _finding(view, time, params, turns if mine is not None else None)
+
+
+def _split(time: PhaseTime) -> tuple[PhaseTime, ...]:
+    """A phase; of the start what another program did before the process of the steps began, and the rest."""
+    if not time.launched_ns:
+        return (time,)
+    rest_ns = time.ns - time.launched_ns
+    before = replace(time, ns=time.launched_ns, ratio=time.ratio * time.launched_ns / time.ns, lines=())
+    return before, replace(time, ns=rest_ns, ratio=time.ratio * rest_ns / time.ns, launched_by="", launched_ns=0)
 
 
 def _clear(part: TurnTime, params: Params) -> Spent | None:
@@ -149,7 +170,7 @@ def _finding(view: SessionView, time: PhaseTime, params: Params, turns: TurnTime
     if turns is not None and part is not None:
         each = f", {format_ns(part.ns)} in each of {turn_words.count(turns.turns)}"
     return Seen(
-        title=f"{WHAT[time.phase][0]} {format_ratio(time.ratio)} of the run ({format_ns(time.ns)}){each}"
+        title=f"{_subject(time)} {format_ratio(time.ratio)} of the run ({format_ns(time.ns)}){each}"
         f"{general_loss.top_text(time.lines)}{_edge_text(time)}",
         severity="info",
         confidence=general_loss.CONFIDENCE,
@@ -170,41 +191,39 @@ def _finding(view: SessionView, time: PhaseTime, params: Params, turns: TurnTime
             *general_loss.of_lines(time.lines),
         ),
         cost=cost_of(view, 0.0, high=time.ratio, basis="unknown", ns_per_step=0),
-        remedies=_remedies(view, time, turns),
+        remedies=_remedies(time, turns),
         explanation="This time lies outside of the steady steps: shares of the step and costs of findings do not "
         f"include it.{_EDGES if _edge_text(time) else ''}",
     )
 
 
-def _remedies(view: SessionView, time: PhaseTime, turns: TurnTimes | None) -> tuple[Remedy, ...]:
+def _subject(time: PhaseTime) -> str:
+    if time.launched_by:
+        return f"what {time.launched_by} does before it starts the process of the steps takes"
+    return WHAT[time.phase][0]
+
+
+def _remedies(time: PhaseTime, turns: TurnTimes | None) -> tuple[Remedy, ...]:
+    """Only what can change this time: a launcher's is none of the program's, and an import is no data to keep."""
+    if time.phase in {"start", "building"}:
+        return _remedies_of_start(time)
     if _edge_text(time):
         return (_FEWER_LOOPS,)
+    if time.phase == "between-steps" and any(s.what == "fit" and s.ratio >= MIN_MOSTLY for s in time.lines):
+        return (_LONGER_EPOCHS,)
     if turns is not None and time.phase == "between-steps":
         return turn_words.ONCE, turn_words.AHEAD
     if turns is not None and turns.turns.call == "fit" and time.phase == "tracing":
         return turn_words.ONE_MODEL, *WHAT[time.phase][1]
-    if WHAT[time.phase][1] == (_KEEP,):
-        return (_of_start(view, time),)
-    if time.phase == "between-steps" and time.lines and _is_loop(view, time.lines[0].place):
-        return ()
     return WHAT[time.phase][1]
 
 
-def _of_start(view: SessionView, time: PhaseTime) -> Remedy:
-    """What can be done about time before the first step: it depends on whether its line imports."""
-    if not time.lines:
-        return _LOOK
-    place = time.lines[0].place
-    sources = (text for file, text in view.session.sources.items() if view.place(file, 1).file == place.file)
-    lines = next(sources, "").splitlines()
-    line = lines[place.line - 1].strip() if 0 < place.line <= len(lines) else ""
-    return _IMPORT if line.startswith(("import ", "from ")) else _KEEP
-
-
-def _is_loop(view: SessionView, place: Place) -> bool:
-    """Whether a line calls fit, evaluate or predict: what runs between its steps is Keras' own, not to be moved."""
-    lines = {(name.call_file, name.call_line) for name in view.names.values() if name.role in _LOOPS}
-    return any(line == place.line and view.place(file, line).file == place.file for file, line in lines)
+def _remedies_of_start(time: PhaseTime) -> tuple[Remedy, ...]:
+    if time.launched_by:
+        return ()
+    if time.importing is not None:
+        return (_IMPORTS if time.importing >= MIN_MOSTLY else _KEEP,)
+    return WHAT[time.phase][1]
 
 
 _FEWER_LOOPS = Remedy(
@@ -216,15 +235,12 @@ _EDGES = (
     "when it ends, it destroys the iterator, with the pipeline's threads and buffers; predict also joins "
     "its outputs."
 )
-_LOOPS = frozenset({"fit", "evaluate", "predict"})
-MIN_EDGE = 0.5
-"""Share of a phase from which what Keras' loops do at their edges is its subject."""
 
 
 def _edge_text(time: PhaseTime) -> str:
     """What Keras does in most of the time; "" if it does neither."""
     what, ns = max(time.edges, key=lambda edge: edge[1], default=("", 0))
-    return f": {what} ({format_ns(ns)})" if ns >= MIN_EDGE * time.ns else ""
+    return f": {what} ({format_ns(ns)})" if ns >= MIN_MOSTLY * time.ns else ""
 
 
 def _stage(time: PhaseTime, *, recurs: bool) -> Stage:

@@ -67,6 +67,12 @@ REMEDIES = {
     "new-function": ("make-function-once", "make the tf.function once, outside the loop, and call that one"),
     "other": ("pass-tensors", "give the function arguments that do not change in type, shape or Python value"),
 }
+"""By what changes."""
+OF_KERAS = {
+    "shape": ("fewer-shapes", "pad batches to few shapes (drop_remainder=True, padded_batch with fixed lengths)"),
+    "new-function": ("compile-once", "compile the model once, outside of the loop: compile() makes new functions"),
+}
+"""The same where the function is one of Keras', which the program cannot decorate."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
@@ -80,7 +86,8 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
 def _finding(view: StepsView, group: RetraceGroup, ratio: float, params: Params) -> Seen:
     trace = group.example
     stage = _stage(trace.function, trace.owner)
-    remedy, text = REMEDIES.get(group.cause, REMEDIES["other"])
+    of_keras = OF_KERAS.get(group.cause) if trace.owner == "keras" else None
+    remedy, text = of_keras or REMEDIES.get(group.cause, REMEDIES["other"])
     argument = group.argument or "the argument"
     each = format_ns(group.cost_ns / len(group.traces))
     return Seen(

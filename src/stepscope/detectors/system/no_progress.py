@@ -1,8 +1,9 @@
 """The job has stopped: no work is done any more, and its threads wait.
 
 ## What it detects
-A job that was ended from outside (or by an error) after it had done nothing for much longer than ever before: no step,
-no batch, no save, hardly any CPU time of its own or its children's, and its thread waiting in one function.
+A job that was ended from outside (Ctrl-C, a signal) or by an error after it had done nothing for much longer than ever
+before: no step, no batch, no save, hardly any CPU time of its own or its children's, and its thread waiting in one
+function.
 
 ## Why it matters
 A job that hangs occupies its machine silently. Where its threads wait is lost once it has been killed.
@@ -81,7 +82,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     still = view.get(no_progress.build)
     if still is None or view.session.manifest.exit_code == 0:
         return
-    told = next((hang for hang in view.session.manifest.hangs if not hang.until_ns), None)
+    told = no_progress.lasting(view)
     if told is not None and (told.state == "hang" or view.steps is not None):
         yield _told(view, still, told, params)
         return

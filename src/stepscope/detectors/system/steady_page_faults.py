@@ -34,7 +34,8 @@ Depending on the allocator, a setting that `stepscope whatif --try` measures and
 is freed. On x86, TensorFlow's oneDNN pool serves the tensors unless it is switched off: another malloc then changes
 nothing for them and is not recommended. If TensorFlow's generator dataset (2.21) pins glibc's mmap threshold, the
 report says so, with its line. ONNX Runtime's arena serves its tensors in the same way. If a session runs without the
-arena, the report names that session first.
+arena, the report names that session first. PyTorch asks for no huge pages unless THP_MEM_ALLOC_ENABLE=1: with them, a
+tensor takes a thirtieth of the faults, whatever returns its memory.
 
 ## References
 Library performance by flame graph (Gregg 2022): 10 % of CPU in page faults by madvise. Linux: proc(5), minflt;
@@ -48,14 +49,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stepscope.causes.job import purpose
-from stepscope.causes.system import allocators, contention, steady_page_faults
+from stepscope.causes.system import allocators, contention, steady_page_faults, translation
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
+from stepscope.detectors.remedies import libraries
 from stepscope.model.report.finding import Evidence, Remedy
-from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES
+from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES, HUGE_PAGES, TORCH_HUGE_PAGES
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from stepscope.causes.system.allocators import Serving
     from stepscope.causes.system.steady_page_faults import Faults
@@ -172,7 +174,7 @@ def _finding(view: SessionView, faults: Faults, causes: FaultCauses | None, para
             high=max(high, FURTHER_GAIN * lost) * faults.busy,
             basis="measured" if sampled else "modelled",
         ),
-        remedies=_remedies(view, serving, known=bool(call or pinned)),
+        remedies=_remedies(view, serving, faults, causes, known=bool(call or pinned)),
         explanation=_explanation(causes, serving, call, pinned),
     )
 
@@ -293,15 +295,37 @@ def _of_huge(faults: Faults) -> tuple[Evidence, ...]:
     return number, Evidence(metric="huge_fault_ns", value=faults.cost.huge_ns, unit="ns")
 
 
-def _remedies(view: SessionView, serving: Serving, *, known: bool) -> tuple[Remedy, ...]:
+def _remedies(
+    view: SessionView, serving: Serving, faults: Faults, causes: FaultCauses | None, *, known: bool
+) -> tuple[Remedy, ...]:
+    """Known is which call returns the memory. Huge pages take fewer faults whatever returns it, but none of files."""
+    anonymous = known or causes is None or causes.main[0] == NEW_MAP
+    larger = _larger_pages(view, serving, faults) if anonymous else ()
     if not known:
         text = "find out which call returns the memory, and which allocator serves the tensors, before changing any"
-        return (Remedy(id="find-the-allocator", text=text),)
+        return *_settings(view, larger), Remedy(id="find-the-allocator", text=text)
     names = _REMEDIES.get(serving.allocator, _OTHERWISE)
     if serving.tensors_on_malloc:
         names = (*names, "onednn-pool")
+    return _arena(serving) + _settings(view, (*names, *larger))
+
+
+def _larger_pages(view: SessionView, serving: Serving, faults: Faults) -> tuple[str, ...]:
+    """Settings with which PyTorch's tensors get huge pages, where these are on request and most memory has small ones.
+
+    Huge pages are counted on the whole host: some may be a neighbour's.
+    """
+    pages = next((one for one in view.get(translation.maps) if one.pid == faults.pid), None)
+    on_request = pages is None or (pages.mode == "madvise" and pages.allowed)
+    has_them = faults.huge * steady_page_faults.HUGE_PAGES > faults.minor
+    if "torch" not in (libraries(view) or ()) or not on_request or has_them:
+        return ()
+    return (TORCH_HUGE_PAGES, HUGE_PAGES) if serving.allocator == "glibc" else (TORCH_HUGE_PAGES,)
+
+
+def _settings(view: SessionView, names: Sequence[str]) -> tuple[Remedy, ...]:
     command = shlex.join(view.session.manifest.command)
-    return _arena(serving) + tuple(
+    return tuple(
         Remedy(
             id=name,
             text=ENVIRONMENT_REMEDIES[name].text,

@@ -32,7 +32,7 @@ class EnvironmentRemedy:
     """Measured gain and its conditions. Source: docs/decisions/0018."""
 
 
-HUGE_PAGES = "glibc-hugepages"
+HUGE_PAGES, TORCH_HUGE_PAGES = "glibc-hugepages", "torch-hugepages"
 C_LIBRARY = "glibc-malloc"
 ALLOCATORS = ("libjemalloc", "libtcmalloc", "libmimalloc", "libtbbmalloc")
 """What the names of libraries begin with that are allocators."""
@@ -94,6 +94,13 @@ ENVIRONMENT_REMEDIES: Mapping[str, EnvironmentRemedy] = {
             text="let the C library's malloc ask for huge pages: GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (glibc 2.35 or "
             "newer, transparent_hugepage madvise or always)",
             variables={"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"},
+        ),
+        EnvironmentRemedy(
+            id=TORCH_HUGE_PAGES,
+            text="let torch ask for huge pages for its tensors of 2 MiB and more: THP_MEM_ALLOC_ENABLE=1 "
+            "(transparent_hugepage madvise)",
+            variables={"THP_MEM_ALLOC_ENABLE": "1"},
+            measured="16,385 page faults of a tensor of 64 MiB to 544, torch 2.13.0",
         ),
         EnvironmentRemedy(
             id="layout-aligned",

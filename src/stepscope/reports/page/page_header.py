@@ -46,9 +46,8 @@ def _verdict(report: Report) -> Html:
         whose = "the traced steps" if words.is_imported(report) else "the job"
         more = Html.escape(words.cost_text(cost, between_steps=words.is_between_steps(first)).capitalize())
         if cost.basis != "unknown":
-            more += Html(": without it, {} should run <b>{}x</b> as fast ({}-{}, predicted)").format(
-                whose, fast, low, high
-            )
+            bounds = "" if low == high else f"{low}-{high}, "
+            more += Html(": without it, {} should run <b>{}x</b> as fast ({}predicted)").format(whose, fast, bounds)
         more += "."
         if missing := verdict.unexplained_text(report):
             more += f" Not explained: {missing}."

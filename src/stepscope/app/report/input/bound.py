@@ -12,7 +12,7 @@ from stepscope.derive.input import bound as model
 from stepscope.errors import DamagedError, StepscopeError
 from stepscope.model.report.finding import Diagnostic
 from stepscope.model.report.input_bound import InputBound, InputEdit, InputStage, RateOnCores
-from stepscope.units import format_bytes, format_rate
+from stepscope.units import format_bytes, format_ns, format_rate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,7 +37,7 @@ BINDING = {
 
 
 def build(view: SessionView) -> tuple[InputBound | None, tuple[Diagnostic, ...]]:
-    """What the input could reach; None without steps, or if tf.data's model was not read."""
+    """What the input could reach; None without steps, without tf.data's model, or if no edit can be made."""
     try:
         return _build(view), ()
     except DamagedError:
@@ -69,12 +69,13 @@ def _build(view: SessionView) -> InputBound | None:
     edits = tuple(_edit(view, one, rate(one.after.ns), ordinals) for one in found.edits)
     trial = edits_trial.of(view, found.edits, ordinals)
     without = max(now, rate(found.without_cache.ns))
+    rates = (now, without, max(now, rate(best.ns)))
     return InputBound(
-        text=_text(edits, unit, (now, without, max(now, rate(best.ns))), _binds(best.binds, stage), consumer.cores),
+        text=_text(edits, unit, rates, _binds(best.binds, stage), consumer.cores) if found.fits else _unknown(found),
         unit=unit,
         now_per_s=now,
-        best_per_s=max(now, rate(best.ns)),
-        without_cache_per_s=without,
+        best_per_s=rates[-1] if found.fits else now,
+        without_cache_per_s=without if found.fits else now,
         binds=best.binds,
         stage=stage,
         cores=consumer.cores,
@@ -87,7 +88,7 @@ def _build(view: SessionView) -> InputBound | None:
         what_if=_what_if(view, trial),
         diff=text_of_changes,
         no_diff=why,
-        by_cores=tuple(_on_cores(found, rate, cores) for cores in model.core_counts(found.work.layout, found.layout)),
+        by_cores=tuple(_on_cores(found, rate, cores) for cores in _core_counts(found)),
         stages=tuple(
             InputStage(
                 name=work.name,
@@ -104,8 +105,12 @@ def _build(view: SessionView) -> InputBound | None:
     )
 
 
+def _core_counts(found: Found) -> list[int]:
+    return model.core_counts(found.as_it_is, found.layout) if found.fits else []
+
+
 def _on_cores(found: Found, rate: Callable[[float], float], cores: int) -> RateOnCores:
-    now = model.pace(model.on_cores(found.work.layout, cores))
+    now = model.pace(model.on_cores(found.as_it_is, cores))
     best = model.pace(model.on_cores(found.layout, cores))
     return RateOnCores(
         cores=cores,
@@ -161,6 +166,11 @@ def _text(edits: tuple[InputEdit, ...], unit: str, rates: tuple[float, float, fl
     if any(edit.kind == "cache" for edit in edits):
         said += f"; {format_rate(without)} without a cache"
     return said
+
+
+def _unknown(found: Found) -> str:
+    took, modelled = format_ns(round(found.now_ns)), format_ns(round(found.modelled_ns))
+    return f"a batch took {took}, and by tf.data's counters {modelled}: what the input could reach is not known"
 
 
 def _edit_text(edit: InputEdit) -> str:

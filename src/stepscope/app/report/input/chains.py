@@ -12,6 +12,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.causes.input import source_change
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
     from stepscope.model.log.events import DatasetMade
 
 _COMMENT = re.compile(r"[ \t]*#[^\r\n]*")
-_ALIKE = {"flat_map": ("flat_map", "from_generator")}
-"""Methods that make datasets of one class."""
 NO_ORDINALS: Mapping[int, tuple[int, int]] = {}
 CONTEXT = 3
 """Lines around a change."""
@@ -234,7 +234,7 @@ def _find(chains: list[_Chain], made: DatasetMade, method: str, ordinal: tuple[i
     Of several calls alike the one in its turn, if all of them were made.
     """
     at, count = ordinal
-    words = _ALIKE.get(method, (method,))
+    words = source_change.ALIKE.get(method, (method,))
     exact = [(chain, c) for chain in chains for c in chain.calls if c.method in words and c.line == made.line]
     if exact and len(exact) == count:
         return exact[at - 1]
