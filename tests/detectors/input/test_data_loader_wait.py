@@ -279,6 +279,18 @@ def test_nothing_is_clear_where_no_batch_was_seen(job: Callable[[], Job], outcom
     assert ("only waits for a DataLoader are seen" in one.hint) == (outcome != "clear")
 
 
+@pytest.mark.parametrize("every", [4, 6])
+def test_batches_that_come_several_at_a_time_are_one_finding(every: int) -> None:
+    """Workers that deliver together make a periodic stall: it is the same wait."""
+    job = torch_job(MS, workers=every)
+    job.records = [
+        record._replace(dur_ns=90 * MS) if record.kind == Kind.NEXT and record.start_ns // STEP % every == 0 else record
+        for record in job.records
+    ]
+    found, _, _ = run(ALL, job.view())
+    assert [one.code for one in found if one.severity != "info"] == ["INP015"]
+
+
 def equal(*waits: int) -> SessionView:
     """Processes with the same steps."""
     jobs = [torch_job(wait) for wait in waits]

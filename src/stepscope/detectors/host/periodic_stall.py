@@ -31,7 +31,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.input import input_cause
+from stepscope.causes.input import data_loader_wait, input_cause
 from stepscope.causes.system import stalls
 from stepscope.derive import unmeasured
 from stepscope.detectors import loop_python
@@ -173,6 +173,9 @@ def _collect_place(view: StepsView) -> Place | None:
 
 def _places(view: StepsView, stalls: Stalls, collected: Place | None) -> tuple[Place, ...]:
     places = [collected] if collected is not None else []
+    loader = data_loader_wait.build(view) if stalls.component == "input-wait" else None
+    if loader is not None and loader.made.file:
+        places.append(view.place(loader.made.file, loader.made.line, function=loader.made.function))
     name = stalls.name
     if name is not None and name.own and name.file:
         places.append(view.place(name.file, name.line, name.end_line, name.text))
@@ -233,5 +236,5 @@ DETECTOR = Detector(
     needs=frozenset({Signal.STEPS}),
     params=Params(),
     detect=detect,
-    yields_to=frozenset({"GRF001", "HST004", "HST005", "HST006", "INP001", "INP002", "INP003", "TRD001"}),
+    yields_to=frozenset({"GRF001", "HST004", "HST005", "HST006", "INP001", "INP002", "INP003", "INP015", "TRD001"}),
 )
