@@ -73,11 +73,12 @@ def test_signals_are_those_that_the_session_holds() -> None:
     running.exit_code = None
     assert present(running.view()) == frozenset()
     assert present(nothing().view()) == {Signal.ENDED}
-    assert present(train_loop(20 * MS).view()) == {Signal.ENDED, Signal.STEPS, Signal.TRACES, Signal.INPUT_WAIT}
-    assert present(keras_fit(20 * MS).view()) == {Signal.ENDED, Signal.STEPS}
+    held = {Signal.ENDED, Signal.STEPS, Signal.TRACES, Signal.BATCHES, Signal.INPUT_WAIT}
+    assert present(train_loop(20 * MS).view()) == held
+    assert present(keras_fit(20 * MS).view()) == {Signal.ENDED, Signal.STEPS, Signal.BATCHES}
     job = keras_fit(20 * MS)
     job.machine(10)
-    assert present(job.view()) == {Signal.ENDED, Signal.STEPS, Signal.HOST, Signal.MEMORY}
+    assert present(job.view()) == {Signal.ENDED, Signal.STEPS, Signal.BATCHES, Signal.HOST, Signal.MEMORY}
 
 
 def test_every_signal_has_a_hint() -> None:

@@ -8,8 +8,8 @@ from types import ModuleType
 import pytest
 from msgspec.structs import replace
 
-from stepscope.model.report.finding import Place, Report
-from stepscope.model.report.ledger import PHASES, LedgerEntry, Phase, SettledBy
+from stepscope.model.report.finding import Place, Report, StepMaker
+from stepscope.model.report.ledger import NO_STEPS, PHASES, LedgerEntry, Phase, SettledBy
 from stepscope.reports import json_report, ledger_rows, markdown, text
 from stepscope.reports.page import html
 
@@ -47,6 +47,27 @@ def test_the_line_names_parts_from_two_percent(report: Report) -> None:
     shown = text.render(report, width=120)
     assert "the job     imports 9 s \u00b7 600 steps 70 s \u00b7 evaluation 18 s\n" in shown
     assert shown.index("the step") < shown.index("the job")
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [(NO_STEPS, "the program"), (f"{NO_STEPS}; x", "the program"), ("Python up to the first step", "building")],
+)
+def test_a_job_without_steps_builds_nothing(report: Report, text: str, word: str) -> None:
+    """Such as a server whose calls are not seen: its time is the program's."""
+    alone = replace(report, ledger=(entry("building", 90 * S, text=text), entry("end", 10 * S)))
+    assert ledger_rows.line(alone) == [f"{word} 90 s", "end 10 s"]
+    assert ledger_rows.rows(alone.ledger)[0].label == word
+
+
+def test_the_ledger_counts_the_steps_of_its_process(report: Report) -> None:
+    """Another process that makes the same steps has its own time."""
+    makers = tuple(
+        StepMaker(kind="training", title="x", place=None, pid=pid, threads=1, count=150, rate=None, main=True)
+        for pid in (100, 101)
+    )
+    both = replace(report, session=replace(report.session, steps=300, step_makers=makers))
+    assert "150 steps 70 s" in ledger_rows.line(both)
 
 
 def test_no_ledger_no_line(samples: ModuleType) -> None:

@@ -50,6 +50,21 @@ def test_what_is_recorded_everywhere_stays(kind: Kind) -> None:
     assert records.start_ns.tolist() == [start for start in at if start not in expected]
 
 
+@pytest.mark.parametrize(
+    ("kind", "at", "calls"),
+    [
+        (Kind.FUNCTION, [BEGIN, HALF - 1, HALF, END - 1], [7 + 2, 5 + 2]),
+        (Kind.FUNCTION, [BEGIN - 1, END], [7, 5]),
+        (Kind.HOOK, [BEGIN, HALF], [7, 5]),  # of another kind than what is counted
+    ],
+)
+def test_calls_that_were_recorded_are_counted_with_the_others(kind: Kind, at: list[int], calls: list[int]) -> None:
+    """A wrapper that could not be exchanged for the one that counts goes on recording."""
+    _, gaps, _ = split(stored(*gap(), *((start, 5, kind, 0, 0) for start in at)))
+    assert gaps.calls[gaps.kind == Kind.FUNCTION].tolist() == calls
+    assert gaps.calls[gaps.kind == Kind.EXECUTION].tolist() == [0]
+
+
 def test_a_long_part_holds_what_follows_a_short_one() -> None:
     """Parts that overlap, as no agent writes them, are one gap; a part without a length holds nothing."""
     rows = [(BEGIN, END - BEGIN, Kind.REST, 1, COUNTED), (HALF, 1, Kind.REST, 1, COUNTED), (END, 0, Kind.REST, 1, 0)]

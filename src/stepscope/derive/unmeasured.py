@@ -35,3 +35,14 @@ def framework(view: SessionView) -> str:
     if anatomy.ratio("other-python") < MIN_RATIO * (1.0 - waits):
         return ""
     return next((title for name, title in NAMES.items() if name in view.frameworks), "")
+
+
+def input_seen(view: SessionView) -> bool:
+    """Whether the input of the steps was seen: of such a framework, batches that the thread of the steps took from a
+    DataLoader or tf.data. Others may come from any code."""
+    steps = view.steps
+    if steps is None or not framework(view):
+        return steps is not None
+    records = steps.worker.records
+    taken = (records.kind == Kind.NEXT) & (records.thread == steps.thread)
+    return bool((taken & (records.start_ns >= steps.starts[0])).any())

@@ -13,7 +13,7 @@ from stepscope.causes.cluster import servers, waits
 from stepscope.causes.host import growing_graph, no_progress
 from stepscope.causes.job import hidden_wait, purpose
 from stepscope.causes.system import contention, gpu, memory_leak, resources, steady_page_faults
-from stepscope.derive import job_framework, steps_view
+from stepscope.derive import job_framework, steps_view, unmeasured
 from stepscope.derive.python import stack_samples
 from stepscope.detectors import one_step, remedies
 from stepscope.detectors.costs import compute_ratio, cost_of
@@ -168,6 +168,7 @@ def _of_steps(view: StepsView) -> dict[Signal, bool]:
         Signal.STEPS: True,
         Signal.SAMPLES: stack_samples.sampled(view.steps),
         Signal.TRACES: bool(worker.all(Traced)) or bool((worker.records.kind == Kind.FUNCTION).any()),
+        Signal.BATCHES: unmeasured.input_seen(view),
         Signal.INPUT_WAIT: not view.get(hidden_wait.build),
         Signal.GRAPHS: view.get(growing_graph.build) is not None,
         Signal.NODES: view.graphs is not None,

@@ -39,6 +39,10 @@ class Fact(Enum):
     ONCE = "it happened in one of many steps"
     FEW = "it happened in few of many steps"
     WHOLE_ARRAYS = "its time is in NumPy's own functions"
+    UNSEEN = "what ran then is not known: nothing was sampled"
+    IDLE_WORKERS = "some of the workers have hardly any work"
+    CROWDED_WORKERS = "the workers take all CPUs, and their code calls a library that has threads"
+    TRAINER = "the Trainer of transformers makes the loader"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,22 +61,29 @@ _NOT_DRAWN = Condition(unless=frozenset({Fact.DRAWS}))
 CONDITIONS = {
     "batched-rows": Condition(needs=frozenset({Fact.CHEAP_ROWS})),
     "callback-less-often": _AGAIN,
-    "do-it-less-often": _AGAIN,
+    "do-it-less-often": Condition(unless=frozenset({Fact.ONCE, Fact.UNSEEN})),
     "draw-less": Condition(needs=frozenset({Fact.DRAWS})),
     "evaluate-less-often": _AGAIN,
+    "find-what-stalls": Condition(needs=frozenset({Fact.UNSEEN})),
     "fuse-ops": _NOT_DRAWN,
     "input-in-processes": _WORKERS,
     "into-the-input": Condition(needs=frozenset({Fact.DRAWS})),
+    "keep-what-is-built": Condition(unless=frozenset({Fact.UNSEEN})),
     "larger-batch-for-loop": _EACH,
     "less-in-numpy": Condition(needs=frozenset({Fact.WHOLE_ARRAYS})),
     "less-work-per-sample": Condition(unless=frozenset({Fact.CHEAP_ROWS})),
+    "loader-workers": Condition(needs=frozenset({Fact.IDLE_CPU}), unless=frozenset({Fact.CHEAP_ROWS, Fact.TRAINER})),
     "look-at-that-step": Condition(needs=frozenset({Fact.ONCE})),
     "look-at-those-steps": Condition(needs=frozenset({Fact.FEW}), unless=frozenset({Fact.ONCE})),
-    "loader-workers": Condition(needs=frozenset({Fact.IDLE_CPU}), unless=frozenset({Fact.CHEAP_ROWS})),
     "make-ahead": Condition(needs=frozenset({Fact.IDLE_CPU}), unless=frozenset({Fact.TENSORFLOW})),
-    "more-loader-workers": Condition(needs=frozenset({Fact.IDLE_CPU}), unless=frozenset({Fact.CHEAP_ROWS})),
+    "more-loader-workers": Condition(
+        needs=frozenset({Fact.IDLE_CPU}),
+        unless=frozenset({Fact.CHEAP_ROWS, Fact.IDLE_WORKERS, Fact.CROWDED_WORKERS}),
+    ),
     "more-workers": _WORKERS,
+    "move-off-thread": Condition(unless=frozenset({Fact.UNSEEN})),
     "move-to-process": _WORKERS,
+    "one-thread-per-worker": Condition(needs=frozenset({Fact.CROWDED_WORKERS})),
     "numpy-in-python": Condition(needs=frozenset({Fact.PYTHON_OPS})),
     "ops-in-graph": Condition(needs=frozenset({Fact.PYTHON_OPS})),
     "out-of-the-step": _NOT_DRAWN,
@@ -81,12 +92,14 @@ CONDITIONS = {
     "read-less-often": _AGAIN,
     "reads-out-first": Condition(needs=frozenset({Fact.READS_VALUES})),
     "save-less-often": _AGAIN,
+    "split-among-workers": Condition(needs=frozenset({Fact.IDLE_WORKERS})),
     "several-readers": Condition(unless=frozenset({Fact.TENSORFLOW})),
     "steps-per-execution": _EACH,
+    "trainer-workers": Condition(needs=frozenset({Fact.IDLE_CPU, Fact.TRAINER}), unless=frozenset({Fact.CHEAP_ROWS})),
     "use-tensorflow-ops": Condition(unless=frozenset({Fact.PYTHON_OPS})),
     "use-tf-function": Condition(unless=frozenset({Fact.READS_VALUES})),
     "vectorise-start": Condition(unless=frozenset({Fact.TENSORFLOW})),
-    "vectorise": Condition(unless=frozenset({Fact.WHOLE_ARRAYS})),
+    "vectorise": Condition(unless=frozenset({Fact.WHOLE_ARRAYS, Fact.UNSEEN})),
 }
 """By the ids of remedies; one without a row works wherever its finding is made."""
 
@@ -148,18 +161,28 @@ def of_job(view: SessionView) -> frozenset[Fact]:
     return frozenset(fact for fact, holds in facts.items() if holds)
 
 
-def loader_workers(view: SessionView) -> str:
-    """Workers for PyTorch's DataLoader: a CPU for each, and one for the process that trains."""
+def workers(view: SessionView) -> str:
+    """Number of workers to propose: a CPU for each, and one for the process that trains."""
     cpus = view.session.manifest.host.cpus if libraries(view) is not None else 0
-    workers = str(max(1, min(4, cpus - 1))) if cpus else "N"
-    return f"make batches in worker processes: DataLoader(num_workers={workers}, persistent_workers=True)"
+    return str(max(1, min(4, cpus - 1))) if cpus else "N"
+
+
+def loader_workers(view: SessionView) -> str:
+    """Workers for PyTorch's DataLoader."""
+    return f"make batches in worker processes: DataLoader(num_workers={workers(view)}, persistent_workers=True)"
+
+
+def trainer_workers(view: SessionView) -> str:
+    """The same where the Trainer of transformers makes the loader from its arguments."""
+    said = loader_workers(view).replace("DataLoader(num", "TrainingArguments(dataloader_num")
+    return said.replace(" persistent", " dataloader_persistent")
 
 
 def _idle_cpus(view: SessionView) -> float:
     """CPUs that were free during the steps; one where that is not known."""
     used = view.get(contention.build)
     if used is not None:
-        return used.available - used.got - used.withheld
+        return used.available - used.got - used.fed - used.withheld
     return float(view.session.manifest.host.cpus - 1) if view.session.manifest.host.cpus else 1.0
 
 

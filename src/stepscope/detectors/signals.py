@@ -24,6 +24,7 @@ class Signal(Enum):
     STEPS = "steps"
     SAMPLES = "stack samples"
     STACKS = "stack samples of any thread"
+    BATCHES = "batches that the steps were seen to take"
     INPUT_WAIT = "measurement of the input wait inside the compiled step"
     TRACES = "traces of tf.functions"
     GRAPHS = "sizes of the graphs of sessions"
@@ -51,6 +52,8 @@ HINTS = {
     Signal.STEPS: "nothing repeats at least four times; stepscope.step() marks the steps of any loop",
     Signal.SAMPLES: "the run was too short for samples (20 per second)",
     Signal.STACKS: "no thread of the process was sampled before it ended",
+    Signal.BATCHES: "only waits for a DataLoader are seen; stepscope.span() around the next() of another loader shows "
+    "those for it",
     Signal.INPUT_WAIT: "tf.data's model was not read in this run",
     Signal.TRACES: "no tf.function was seen",
     Signal.GRAPHS: "no session was created while the agent's thread ran",
@@ -95,7 +98,8 @@ OF_SAMPLES = frozenset({Signal.SAMPLES, Signal.STACKS})
 MIN_SAMPLED_NS = 1_000_000_000
 """Steps that last longer are sampled, at 20 samples per second, if their thread is."""
 _STEPS = {
-    "onnxruntime": "no session of ONNX Runtime ran at least four times; stepscope.step() marks the steps of any loop",
+    "onnxruntime": "no session of ONNX Runtime was seen to run at least four times: run, run_with_iobinding and "
+    "run_with_ort_values are seen, run_async is not; stepscope.step() marks the steps of any loop",
     "torch": "of PyTorch only an optimizer's steps are seen, and none came at least four times; stepscope.step() marks "
     "the steps of any loop",
     "jax": "JAX's calls are not seen; stepscope.step() marks the steps of any loop",

@@ -76,6 +76,13 @@ class Gaps(Table):
     """``wire.kinds.Kind`` of the calls."""
     calls: I64
 
+    def row_of(self, kind: int, at_ns: I64) -> I64:
+        """The row that counts the calls of a kind at each time, -1 where none does. int64[time]."""
+        rows = np.flatnonzero(self.kind == kind)
+        last = np.searchsorted(self.start_ns[rows], at_ns, side="right") - 1
+        found = np.append(rows, -1)[last]
+        return np.where((found >= 0) & (at_ns < np.append(self.end_ns, 0)[found]), found, -1)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessTable(Table):

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.model.report.ledger import NO_STEPS
 from stepscope.reports import words
 from stepscope.units import format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.model.report.finding import Place, Report
+    from stepscope.model.report.finding import Place, Report, SessionSummary
     from stepscope.model.report.ledger import LedgerEntry, Phase
 
 SHOWN_RATIO = 0.02
@@ -83,12 +84,20 @@ def line(report: Report) -> list[str]:
     for entry in entries:
         ns, ratio = totals.get(entry.phase, (0, 0.0))
         totals[entry.phase] = ns + entry.ns, ratio + entry.ratio
-    steps = words.steps_text(report.session)
+    steps, words_of = _steps(report.session), {entry.phase: phase_word(entry) for entry in entries}
     return [
-        f"{steps if phase == 'steps' else PHASES[phase][0]} {format_ns(ns)}"
+        f"{steps if phase == 'steps' else words_of[phase]} {format_ns(ns)}"
         for phase, (ns, ratio) in totals.items()
         if ratio >= SHOWN_RATIO
     ]
+
+
+def _steps(summary: SessionSummary) -> str:
+    """The steps of the process that the ledger is of: others may make the same."""
+    makers = [maker for maker in summary.step_makers if maker.main]
+    if len({maker.pid for maker in makers}) <= 1:
+        return words.steps_text(summary)
+    return words.plural(sum(maker.count for maker in makers if maker.pid == makers[0].pid), "step")
 
 
 def rows(entries: Sequence[LedgerEntry]) -> list[Row]:
@@ -116,4 +125,9 @@ def _row(entry: LedgerEntry) -> Row:
 
 
 def _label(entry: LedgerEntry) -> str:
-    return f"steps: {words.component_word(entry.component)}" if entry.component else PHASES[entry.phase][0]
+    return f"steps: {words.component_word(entry.component)}" if entry.component else phase_word(entry)
+
+
+def phase_word(entry: LedgerEntry) -> str:
+    """The word of an entry's phase: a job without steps builds nothing for them."""
+    return "the program" if entry.text.startswith(NO_STEPS) else PHASES[entry.phase][0]

@@ -86,7 +86,7 @@ def _rest(entry: LedgerEntry) -> float:
 
 def _part(entry: LedgerEntry) -> str:
     """``22 % compute at train.py:41 make_step (Conv2D, MatMul)``."""
-    word = words.component_word(entry.component) if entry.component else ledger_rows.PHASES[entry.phase][0]
+    word = words.component_word(entry.component) if entry.component else ledger_rows.phase_word(entry)
     places = ", ".join(words.place_text(place, short=True) for place in entry.where[:MAX_PLACES])
     said = f"{words.percent(_rest(entry))} % {word}{f' at {places}' if places else ''}"
     what = entry.text.partition("; ")[0]

@@ -8,38 +8,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.derive.ledger_parts import ledgers, times, whole
 from tests.derive.sessions import MAIN, MS, POOL, SCRIPT, Frame, Job, S
 
-from stepscope.derive.ledger import build
-from stepscope.derive.ledger.part import Ledger
 from stepscope.derive.ledger.spots import Spots
-from stepscope.derive.steps import step_makers
-from stepscope.derive.view import SessionView
 from stepscope.model.log.events import ProcessEnded, ThreadSeen
-from stepscope.model.session.session import Session
 from stepscope.wire.kinds import Flag, Kind
 
 PERIOD = 50 * MS
 """Between two samples."""
 LEAST_STEPS = 4
 """Calls from which something repeats."""
-
-
-def ledgers(session: Session) -> tuple[Ledger, ...]:
-    """The ledgers of a session without input wait in compiled calls."""
-    view = SessionView(session)
-    makers = step_makers.build(view.steps) if view.steps is not None else ()
-    return build.ledgers(session, view.workers, makers, lambda _: 0.0)
-
-
-def times(ledger: Ledger) -> dict[str, int]:
-    """Time of each part by name."""
-    return {f"{p.phase}/{p.component}" if p.component else str(p.phase): p.ns for p in ledger.parts}
-
-
-def whole(ledger: Ledger) -> int:
-    """All parts together."""
-    return sum(part.ns for part in ledger.parts)
 
 
 def started(end: int) -> Job:

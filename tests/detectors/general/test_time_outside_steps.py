@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from tests.derive.sessions import MS, SCRIPT, Frame, Job, S
 from tests.derive.turn_jobs import TOKENIZE, folds, prompts
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
 from tests.detectors.jobs import PERIOD, STEPS, nothing, train_loop
 
 from stepscope.derive.ledger import loop_edges
@@ -207,3 +207,18 @@ def test_the_start_has_the_remedy_of_what_takes_it(session: Session, said: list[
     assert ids(found) == [remedies for _, remedies in said]
     for finding, (title, _) in zip(found, said, strict=True):
         assert finding.title.startswith(title)
+
+
+@pytest.mark.parametrize(("name", "remedies"), [("torch", []), ("jax", []), ("tensorflow", ["keep-what-is-built"])])
+def test_nothing_is_to_be_kept_of_what_was_not_seen(name: str, remedies: list[str]) -> None:
+    """Before the first step of a job without samples there may be any import: no data or model is known to be made."""
+    job = Job()
+    job.framework(name, at=3 * S, dur=2 * S)
+    job.call(Kind.APPLY, "apply", role="optimizer", call_file=SCRIPT, call_line=12).every(
+        PERIOD, STEPS, dur=0, start=13 * S
+    )
+    if name == "tensorflow":
+        job.samples(range(3 * S, 13 * S, 50 * MS), Frame(SCRIPT, "main", 48), Frame(SCRIPT, "load", 70))
+    (found,) = (one for one in look(DETECTOR, job)[0] if "before the first step" in one.title)
+    assert [one.id for one in found.remedies] == remedies
+    assert ("no stacks were sampled" in found.title) == (not remedies)

@@ -142,3 +142,36 @@ def test_another_function_every_ten_steps_is_work_and_no_stall(name: str, codes:
                 job.function(name, line=40, **{**MAIN_CALL, "call_line": 7}).at(at + PERIOD, stalled)
         at += PERIOD + stalled
     assert [f.code for f in look(job)[0]] == codes
+
+
+def bursts(*, source: str = "", sampled: bool = False) -> Job:
+    """A loop of PyTorch in which every fourth step waits 80 ms, in line 42 of its source."""
+    job = Job()
+    job.framework("torch", "2.13.0")
+    step = job.call(Kind.APPLY, "optimizer step", role="optimizer", call_file=SCRIPT, call_line=44)
+    at = 0
+    for number in range(400):
+        step.at(at, 0)
+        long = number % 4 == 3
+        if long and sampled:
+            job.samples([at + 40 * MS], Frame(SCRIPT, "main", 42), dur=40 * MS)
+        at += 81 * MS if long else MS
+    job.sources[SCRIPT] = 41 * "\n" + source
+    return job
+
+
+@pytest.mark.parametrize(
+    ("source", "sampled", "who", "remedy"),
+    [
+        ("", False, "something that was not seen (a wait for batches, or PyTorch's work)", "find-what-stalls"),
+        ("batch = next(it, None)", True, "the wait for a batch", "batches-ahead"),
+        ("for batch in data:", True, "the wait for a batch", "batches-ahead"),
+        ("log(loss)", True, "slow Python in", ""),
+    ],
+)
+def test_a_wait_for_batches_is_not_to_come_less_often(source: str, sampled: bool, who: str, remedy: str) -> None:
+    """Where nothing says what runs, nothing is advised but to find out; where it takes a batch, batches ahead."""
+    (found,) = (one for one in look(bursts(source=source, sampled=sampled))[0] if one.code == "HST009")
+    assert who in found.title
+    ids = [one.id for one in found.remedies]
+    assert ids == [remedy] if remedy else "find-what-stalls" not in ids

@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from tests.derive.sessions import MS, SCRIPT, Job, S, filled
 from tests.detectors.asking import find
 from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures, look
+from tests.detectors.framework_jobs import pytorch
 from tests.detectors.jobs import nothing
+from tests.detectors.member_jobs import member
 
 from stepscope.causes.input import data_loader_wait
+from stepscope.causes.system import contention
 from stepscope.derive import steps_view, unmeasured
 from stepscope.derive.view import SessionView
+from stepscope.detectors.base import run
 from stepscope.detectors.input.data_loader_wait import DETECTOR
+from stepscope.detectors.registry import ALL
 from stepscope.model.log.program import DataLoaderMade
-from stepscope.model.records import GpuTable
+from stepscope.model.records import CHILD, GpuTable
+from stepscope.model.session.member import MemberInfo
 from stepscope.model.session.session import HostInfo
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from stepscope.agent.core.foreign import Foreign
 
+INP015 = next(one for one in ALL if one.code == DETECTOR.code)
 STEP = 100 * MS
 STEPS = 200
 
@@ -168,3 +179,147 @@ def test_workers_are_proposed_where_cpus_are_for_them(*, cpus: int, others: floa
     (found,) = look(DETECTOR, job)[0]
     said = [one.text for one in found.remedies if one.id == "loader-workers"]
     assert [f"num_workers{told}," in text for text in said] == ([True] if told else [])
+
+
+def fed(
+    *, workers: int = 2, cores: float = 0.9, idle: int = 0, code: str = "np.linalg.qr(x)", fn: str = "Set.__iter__"
+) -> Job:
+    """Steps on four CPUs that wait for a loader whose workers use ``cores`` each, but for ``idle`` of them."""
+    job = torch_job(60 * MS, workers=workers)
+    job.events = [replace(e, fn_name=fn) if isinstance(e, DataLoaderMade) else e for e in job.events]
+    job.host = HostInfo(cpus=4)
+    seconds, busy = STEPS // 10, workers - idle
+    job.machine(seconds, cpus=4, got=0.1, others=busy * cores)
+    for number in range(workers):
+        job.child(500 + number, f"Process Process-{number + 1}", line=30)
+        if number < busy:
+            job.rival("python train.py", cores=cores, seconds=seconds, pid=500 + number, child=CHILD)
+    job.ended_ns = seconds * S
+    job.sources[SCRIPT] = code
+    return job
+
+
+@pytest.mark.parametrize(
+    ("cores", "code", "first"),
+    [
+        (1.9, "np.linalg.qr(x)", "one-thread-per-worker"),
+        (1.9, "cv2.resize(x)", "one-thread-per-worker"),
+        (1.9, "Image.open(x)", "less-work-per-sample"),  # no library that starts threads
+        (0.6, "np.linalg.qr(x)", "more-loader-workers"),  # CPUs are idle
+    ],
+)
+def test_workers_that_take_all_cpus_are_not_to_be_more(cores: float, code: str, first: str) -> None:
+    """One thread for each, where their library starts more; none of this job's remedies is for its workers to go."""
+    (found,) = look(DETECTOR, fed(cores=cores, code=code))[0]
+    assert found.remedies[0].id == first
+    assert ("take all CPUs" in found.title) == (cores > 1)
+    assert (found.cost.low == 0) == (cores > 1)
+
+
+@pytest.mark.parametrize("cores", [0.6, 0.9, 1.9])
+def test_workers_are_no_companions(cores: float) -> None:
+    """CFG001 is about others: training needs the processes that make its batches."""
+    job = fed(cores=cores)
+    with_steps = steps_view.of(job.view())
+    assert with_steps is not None
+    used = with_steps.get(contention.build)
+    assert used is not None
+    assert used.rivals == ()
+    assert used.others == pytest.approx(0, abs=0.01)
+    assert used.fed == pytest.approx(2 * cores)
+    assert "CFG001" not in [one.code for one in find(job)]
+
+
+@pytest.mark.parametrize(
+    ("workers", "idle", "fn", "title"),
+    [
+        (2, 1, "", "has work for 1 of its 2 workers"),
+        (4, 3, "Set.__iter__", "has work for 1 of its 4 workers"),
+        (4, 0, "Set.__iter__", "has too few or too slow workers (4 processes)"),
+        (2, 1, "Set.__getitem__", "has too few or too slow workers (2 processes)"),  # each is given as many rows
+    ],
+)
+def test_workers_without_work_get_work_not_more_workers(workers: int, idle: int, fn: str, title: str) -> None:
+    """Each worker of an iterable dataset reads its own part: without enough shards some have none."""
+    (found,) = look(DETECTOR, fed(workers=workers, idle=idle, cores=0.3, fn=fn))[0]
+    assert title in found.title
+    assert (found.remedies[0].id == "split-among-workers") == ("has work" in title)
+    assert ("more-loader-workers" in [one.id for one in found.remedies]) == ("too few" in title)
+
+
+@pytest.mark.parametrize(
+    ("line", "argument"),
+    [
+        ("Trainer(model, TrainingArguments('out')).train()", "dataloader_num_workers=3"),
+        ("for batch in loader: step(batch)  # TrainingArguments", " DataLoader(num_workers=3"),
+        ("trainer.fit(model, loader)", " DataLoader(num_workers=3"),
+    ],
+)
+def test_the_trainer_of_transformers_has_its_own_argument(line: str, argument: str) -> None:
+    """There the program makes no DataLoader."""
+    job = torch_job(60 * MS)
+    job.host = HostInfo(cpus=4)
+    job.sources[SCRIPT] = 29 * "\n" + line
+    (found,) = look(DETECTOR, job)[0]
+    assert argument in found.remedies[0].text
+
+
+@pytest.mark.parametrize(
+    ("job", "outcome"),
+    [
+        (lambda: torch_job(2 * MS), "clear"),
+        (pytorch, "not-applicable"),
+        (lambda: pytorch(tensorflow=True), "not-applicable"),
+    ],
+)
+def test_nothing_is_clear_where_no_batch_was_seen(job: Callable[[], Job], outcome: str) -> None:
+    """A loop over another library's loader: what it waits for is not known."""
+    ((one,),) = run([INP015], job().view())[1:2]
+    assert one.outcome == outcome
+    assert ("only waits for a DataLoader are seen" in one.hint) == (outcome != "clear")
+
+
+@pytest.mark.parametrize("every", [4, 6])
+def test_batches_that_come_several_at_a_time_are_one_finding(every: int) -> None:
+    """Workers that deliver together make a periodic stall: it is the same wait."""
+    job = torch_job(MS, workers=every)
+    job.records = [
+        record._replace(dur_ns=90 * MS) if record.kind == Kind.NEXT and record.start_ns // STEP % every == 0 else record
+        for record in job.records
+    ]
+    found, _, _ = run(ALL, job.view())
+    assert [one.code for one in found if one.severity != "info"] == ["INP015"]
+
+
+def equal(*waits: int) -> SessionView:
+    """Processes with the same steps."""
+    jobs = [torch_job(wait) for wait in waits]
+    for number, job in enumerate(jobs):
+        job.pid = 100 + number
+    return SessionView(dataclasses.replace(jobs[0].session(), workers=tuple(job.worker() for job in jobs)))
+
+
+@pytest.mark.parametrize(("waits", "said"), [((60, 60), "in 2 of 2 processes"), ((60, 5, 50), "in 2 of 3 processes")])
+def test_equal_processes_are_looked_at_each(waits: tuple[int, ...], said: str) -> None:
+    """One finding, which says in how many the steps wait so."""
+    found, _, _ = run([INP015], equal(*(wait * MS for wait in waits)))
+    assert found[0].title.endswith(said)
+
+
+@pytest.mark.parametrize("slow", [0, 1])
+def test_the_loader_of_the_slow_rank_is_found(slow: int) -> None:
+    """The others wait for it in their exchange; the report looks at the first."""
+    jobs = [torch_job((60 if rank == slow else 20) * MS) for rank in (0, 1)]
+    workers = [
+        replace(job.worker().info, pid=100 + rank, key=str(rank), member=rank_of(rank)) for rank, job in enumerate(jobs)
+    ]
+    made = [dataclasses.replace(job.worker(), info=info) for job, info in zip(jobs, workers, strict=True)]
+    view = SessionView(dataclasses.replace(jobs[0].session(), workers=tuple(made)))
+    found, _, _ = run([INP015], view)
+    assert found[0].title.startswith(f"rank {slow}: the DataLoader")
+    assert found[0].cost.ratio == pytest.approx(0.6, abs=0.01)
+
+
+def rank_of(rank: int) -> MemberInfo:
+    """A rank of torchrun."""
+    return member(rank, 2, launcher="torchrun", role="rank")

@@ -33,6 +33,7 @@ from stepscope.app.report.input import tree as input_tree
 from stepscope.app.report.machine import clocks, known_defects, links
 from stepscope.app.report.memory import death
 from stepscope.app.report.memory import room as memory_room
+from stepscope.causes.cluster import first_death
 from stepscope.causes.host import no_progress, tasks, thread_deaths
 from stepscope.causes.host.line_heat import HotLines
 from stepscope.causes.system import memory_kill, translation
@@ -342,6 +343,7 @@ def _diagnostics(
         text = f"{thread_deaths.sentence(view, died)}: no other thread was notified, and its work is no longer done"
         found.append(Diagnostic(code="DX170", text=text))
     found += [Diagnostic(code="DX172", text=text) for text in no_progress.ended(view)]
+    found += [Diagnostic(code="DX194", text=text) for text in [view.get(first_death.build)] if text]
     found += [Diagnostic(code="DX118", text=text) for text in capture_account.failures(session.manifest)]
     found += [Diagnostic(code=op_table.UNREADABLE, text=text) for text in view.traces.problems]
     if view.pipeline is not None:

@@ -14,7 +14,7 @@ from stepscope.derive.numeric import intervals
 from stepscope.model.log.events import FRAMEWORKS, Framework
 from stepscope.model.report.components import COMPONENTS
 from stepscope.model.report.finding import Diagnostic
-from stepscope.model.report.ledger import LedgerEntry
+from stepscope.model.report.ledger import NO_STEPS, LedgerEntry
 from stepscope.units import format_ns
 from stepscope.wire.kinds import Kind
 
@@ -51,6 +51,8 @@ NUMBERED: dict[Phase, str] = {
     "not-seen": "",
 }
 """What the number of a phase counts; "" for phases that have none."""
+STEPS = frozenset({"first-steps", "steps", "other-steps", "evaluation"})
+"""Phases that a job has which makes steps."""
 
 
 def build(view: SessionView) -> tuple[tuple[LedgerEntry, ...], tuple[Diagnostic, ...]]:
@@ -129,7 +131,7 @@ def _details(ledger: Ledger, part: Part) -> list[str]:
             said = [_share_text("tracing", _records_within(ledger, part, Kind.TRACE))]
         case "building":
             made = _records_within(ledger, part, Kind.BUILD)
-            said = ["Python up to the first step", _share_text("loading or making models and graphs", made)]
+            said = [_before(ledger), _share_text("loading or making models and graphs", made)]
         case "between-steps":
             said = _within(ledger, part)
         case "end":
@@ -139,6 +141,15 @@ def _details(ledger: Ledger, part: Part) -> list[str]:
         case _:
             said = []
     return said
+
+
+def _before(ledger: Ledger) -> str:
+    """What the time before the first step is; a job without steps has no such time."""
+    if not any(part.phase in STEPS for part in ledger.parts):
+        return NO_STEPS
+    if outside.is_sampled(ledger.worker):
+        return "Python up to the first step"
+    return "all up to the first step: other imports, data, models; no stacks were sampled"
 
 
 def _within(ledger: Ledger, part: Part) -> list[str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from stepscope.app.report import step_summary
 from stepscope.causes.host import tasks
 from stepscope.model.log.cluster import ServerStarted
 from stepscope.model.log.events import InferenceSession
@@ -30,8 +31,11 @@ def build(view: SessionView) -> tuple[ProcessSummary, ...]:
 def _summary(view: SessionView, worker: Worker, tasks: int) -> ProcessSummary:
     servers = worker.all(ServerStarted)
     role: ProcessRole = "tasks" if tasks else "idle"
-    if worker is view.worker:
+    makers = view.get(step_summary.found)
+    if worker is view.worker or any(maker.main and maker.steps.worker is worker for maker in makers):
         role = "steps"
+    elif any(maker.steps.worker is worker for maker in makers):
+        role = "tasks"
     elif any(s.joined for s in servers):
         role = "server"
     member = f"{servers[0].job} {servers[0].task}" if servers else ""

@@ -6,14 +6,18 @@ idle. Without a device the calls compute on the host, and the wait is lost whole
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.causes.system import gpu
+from stepscope.causes.cluster import members
+from stepscope.causes.system import contention, gpu
+from stepscope.derive import steps_view
+from stepscope.derive.input import keras_loaders, loader_processes
 from stepscope.derive.numeric import intervals
-from stepscope.derive.steps import calls
+from stepscope.derive.steps import calls, step_makers
+from stepscope.derive.view import SessionView
 from stepscope.model.log.program import DataLoaderMade
 from stepscope.wire.kinds import Kind
 
@@ -33,6 +37,10 @@ class LoaderWait:
     next_ns: float
     """Mean time of a ``next`` that returned a batch."""
     batches: int
+    idle: int = 0
+    """Workers that have hardly any work, while others have: an iterable dataset gives each its own part of the data."""
+    crowded: bool = False
+    """Whether the workers take all CPUs that the process that trains leaves them."""
 
     @property
     def row_ns(self) -> float:
@@ -40,9 +48,36 @@ class LoaderWait:
         return self.next_ns / self.made.batch if self.made.batch and not self.made.workers else 0.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The wait in one of the processes that make the same steps."""
+
+    view: StepsView
+    wait: LoaderWait
+    task: str = ""
+    """Its name, if it is a task of a cluster."""
+
+
+def everywhere(view: StepsView) -> tuple[Found, ...]:
+    """The waits of all processes of the session that make these steps, the longest first: one of them may hold up the
+    others.
+    """
+    worker = view.worker
+    seen = [(worker.info.member.name if worker.info.member is not None else "", view)]
+    tasks = [member for member in view.get(members.build) if not member.folder and member.pid != worker.info.pid]
+    alone = {maker.steps.worker.info.key: maker.steps.worker for maker in step_makers.build(view.steps) if maker.main}
+    alone.pop(worker.info.key, None)
+    views = [(member.name, member.open()) for member in tasks]
+    views += [("", SessionView(replace(view.session, workers=(one,)))) for one in alone.values()]
+    seen += [(name, own) for name, other in views if (own := steps_view.of(other)) is not None]
+    found = [Found(view=own, wait=wait, task=name) for name, own in seen if (wait := build(own)) is not None]
+    return tuple(sorted(found, key=lambda one: -one.wait.lost_ratio))
+
+
 def build(view: StepsView) -> LoaderWait | None:
-    """The loader that the steps wait for most; None without one."""
-    loaders = {made.id: made for made in view.worker.all(DataLoaderMade)}
+    """The loader of the program's that the steps wait for most; None without one."""
+    inner = keras_loaders.ids(view.worker)
+    loaders = {made.id: made for made in view.worker.all(DataLoaderMade) if made.id not in inner}
     steps = view.steps
     taken = calls.of(steps, Kind.NEXT)
     taken = taken.where(np.isin(taken.args, np.array(list(loaders), np.int64)))
@@ -59,7 +94,27 @@ def build(view: StepsView) -> LoaderWait | None:
         lost_ratio=min(ratio, _idle_ratio(view)),
         next_ns=float(taken.durations[inside].mean()),
         batches=int(inside.sum()),
+        idle=loader_processes.idle(view.session, view.worker, loaders[most]) if _streams(loaders[most]) else 0,
+        crowded=bool(loaders[most].workers) and _crowded(view),
     )
+
+
+def _streams(made: DataLoaderMade) -> bool:
+    """Whether its dataset may be one that each worker reads a part of; of another one all workers get as many rows."""
+    return made.workers > 1 and not made.fn_name.endswith(".__getitem__")
+
+
+MIN_CROWD, MAX_LEFT = 0.25, 0.1
+"""Share of the CPUs below which the workers are not what fills them, and that is idle in full ones: what no job reaches
+on a shared host."""
+
+
+def _crowded(view: StepsView) -> bool:
+    """Whether the workers of the job's loaders take all CPUs that the others leave."""
+    used = view.get(contention.build)
+    if used is None or used.fed < MIN_CROWD * used.available:
+        return False
+    return used.available - used.got - used.withheld - used.fed < MAX_LEFT * used.available
 
 
 def _idle_ratio(view: StepsView) -> float:

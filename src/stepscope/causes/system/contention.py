@@ -1,5 +1,5 @@
 """Who else used the CPUs that the job wanted: neighbours, the job's own companions, the hypervisor, a cgroup quota.
-Tasks of the job's own cluster share its work and do not count as others.
+Tasks of the job's own cluster share its work and do not count as others, nor do the workers of its DataLoaders.
 
 A thread that is runnable but not running waits (schedstat). Waits of threads do not add up: many wait at once,
 including idle pool threads. A step loses
@@ -26,6 +26,7 @@ import numpy as np
 
 from stepscope.causes.system import concurrency
 from stepscope.causes.system.steady_page_faults import ATTACHED
+from stepscope.derive.input import loader_processes
 from stepscope.derive.machine import rivals
 from stepscope.model.log.events import ChildStarted, ThreadSeen
 
@@ -94,11 +95,13 @@ class Contention:
     wanted: float
     """Threads of these processes that ran or were runnable, on average."""
     others: float
-    """CPUs that others used, without tasks of the job's own cluster."""
+    """CPUs that others used, without tasks of the job's own cluster and workers of its DataLoaders."""
     steal: float
     throttled: float
     """CPUs that the cgroup's quota withheld while it throttled."""
     rivals: tuple[Rival, ...]
+    fed: float = 0.0
+    """CPUs that workers of the job's DataLoaders used."""
     thread: StepThread | None = None
     """None if threads were not sampled, or there are no steps: all threads are then taken together."""
 
@@ -206,12 +209,14 @@ def build(view: SessionView) -> Contention | None:
     if quota > 0 and _delta(host.throttled_ns) >= MIN_THROTTLED_RATIO * span:
         throttled = max(0.0, min(wanted, cpus) - quota)
     tasks = _of_cluster(session, int(host.at_ns[0]), int(host.at_ns[-1]))
+    fed = loader_processes.cores(session, int(host.at_ns[0]), int(host.at_ns[-1]))
     return Contention(
         span_ns=span,
         available=cpus,
         got=got,
         wanted=wanted,
-        others=max(0.0, _delta(host.others_cpu_ns) - tasks) / span,
+        others=max(0.0, (_delta(host.others_cpu_ns) - tasks) / span - fed),
+        fed=fed,
         steal=max(0.0, _delta(host.steal_ns) / span),
         throttled=throttled,
         rivals=_rivals(session, int(host.at_ns[0]), int(host.at_ns[-1])),
@@ -299,6 +304,7 @@ def _rivals(session: Session, lo: int, hi: int) -> tuple[Rival, ...]:
     """Other processes by short command, the busiest first."""
     every = rivals.foreign(session)
     mine = every.take((every.at_ns > lo) & (every.at_ns <= hi))
+    mine = mine.take(~np.isin(mine.pid, list(loader_processes.pids(session))))
     children = {c.pid: c for w in session.workers for c in w.all(ChildStarted)}
     span = max(1, hi - lo)
     groups: dict[tuple[str, bool], list[int]] = {}

@@ -291,8 +291,10 @@ def _python(scope: _Scope, room: Intervals) -> tuple[list[Part], int]:
     seen = intervals.union(calls, outside.sampled(scope.worker, scope.threads))
     if scope.steps is not None:
         seen = intervals.union(seen, pauses.counted_none(scope.steps.own))
-    seen = intervals.clip(intervals.union(seen, interval(lived.exit_ns, lived.end_ns)), room)
     first, last = _active(scope)
+    if scope.steps is not None and not outside.is_sampled(scope.worker):  # then the first and the last step say it
+        seen = intervals.union(seen, intervals.union(interval(lived.begin_ns, first), interval(last, lived.end_ns)))
+    seen = intervals.clip(intervals.union(seen, interval(lived.exit_ns, lived.end_ns)), room)
     found = []
     periods: tuple[tuple[Phase, int, int], ...] = (
         ("building", lived.begin_ns, first),

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive.job_framework import SAMPLED
 from stepscope.derive.ledger import pauses
 from stepscope.derive.ledger.life import between
 from stepscope.derive.ledger.part import Part
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import gaps
+from stepscope.model.log.events import Framework
 from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
@@ -95,6 +97,13 @@ def sampled(worker: Worker, threads: tuple[int, ...]) -> Intervals:
     paused = (apart.kind == Kind.SAMPLE) & np.isin(apart.thread, threads)
     pauses = intervals.merge((apart.start_ns - apart.dur_ns)[paused], apart.start_ns[paused])
     return intervals.union(intervals.without(found, gaps.periods(worker.gaps)), pauses)
+
+
+def is_sampled(worker: Worker) -> bool:
+    """Whether the stacks of the process are sampled, whatever of them was seen."""
+    if any(line.name in SAMPLED for line in worker.all(Framework)):
+        return True
+    return any(bool((records.kind == Kind.SAMPLE).any()) for records in (worker.records, worker.in_gaps))
 
 
 def painted(found: list[Layer], room: Intervals) -> tuple[list[Part], Intervals]:

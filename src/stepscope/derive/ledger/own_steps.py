@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from stepscope.model.records import I64, Bool
     from stepscope.model.session.session import Worker
 
+RHYTHM = 0.1
+"""Share of the steps that pauses follow from which they are no pauses."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnSteps:
@@ -77,13 +80,16 @@ def of(steps: Steps) -> OwnSteps:
 
 
 def _without_pauses(steps: Steps, ends: I64, seen: Bool) -> I64:
-    """The ends, with those of steps after which the program does something else for long soon after their calls."""
+    """The ends, with those of steps after which the program does something else for long soon after their calls; but
+    what it does after every few steps belongs to the loop, such as a wait for batches that come several at a time."""
     if not seen.any():
         return ends
     calls_over = np.minimum(np.maximum(steps.call_ends, steps.starts), ends)
     usual = float(np.median((ends - steps.starts)[seen]))
     tail = int(np.median((ends - calls_over)[seen]))
     long = seen & (ends - calls_over > LONG_GAP_FACTOR * usual)
+    if long.sum() >= RHYTHM * seen.sum():
+        return ends
     return np.where(long, np.minimum(ends, calls_over + tail), ends)
 
 

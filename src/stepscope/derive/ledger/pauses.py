@@ -32,9 +32,21 @@ def in_gaps(worker: Worker, threads: tuple[int, ...]) -> Intervals:
     """When no call was counted in a gap, from look to look, disjoint and sorted."""
     apart = worker.in_gaps
     mine = (apart.kind == Kind.SAMPLE) & np.isin(apart.thread, threads) & (apart.dur_ns > 0)
-    ends = apart.start_ns[mine]
-    joined = intervals.merge(ends - apart.dur_ns[mine] - LATE_NS, ends)
+    ends, durs = apart.start_ns[mine], apart.dur_ns[mine]
+    calls = _recorded(worker, threads)
+    none = np.searchsorted(calls, ends - durs) == np.searchsorted(calls, ends)
+    joined = intervals.merge((ends - durs)[none] - LATE_NS, ends[none])
     return intervals.clip((joined[0] + LATE_NS, joined[1]), gaps.periods(worker.gaps))
+
+
+def _recorded(worker: Worker, threads: tuple[int, ...]) -> I64:
+    """Calls in gaps that were recorded, so that no look saw them counted (``store.gaps``). int64[call], in order."""
+    apart, holes = worker.in_gaps, worker.gaps
+    calls = np.zeros(len(apart), bool)
+    for kind in np.unique(holes.kind):
+        calls |= (apart.kind == kind) & (holes.row_of(int(kind), apart.start_ns) >= 0)
+    at: I64 = np.sort(apart.start_ns[calls & np.isin(apart.thread, threads)])
+    return at
 
 
 def counted_none(own: OwnSteps) -> Intervals:

@@ -1,7 +1,8 @@
 """Makers of steps: the calls at one place that train, evaluate or predict, over all threads of a process.
 
 Calls at one place that predict or evaluate are one maker, however many threads make them: requests are alike. Each
-thread that trains is its own maker. Parts of another maker's step are not makers: the compiled function of a
+thread that trains is its own maker, and so is each process that makes the steps of another one as well, unless they are
+tasks of a cluster, which share a step. Parts of another maker's step are not makers: the compiled function of a
 ``predict``, the ``fit`` that contains the steps, evaluations and predictions of a fit's callbacks, functions called in
 a step.
 """
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.numeric import intervals
-from stepscope.derive.steps import evaluations, step_finder
+from stepscope.derive.steps import choice, evaluations, step_finder
 from stepscope.derive.steps.candidate import ENQUEUE
 from stepscope.derive.steps.step_candidates import MIN_CALLS
 from stepscope.model.log.events import Name
@@ -85,8 +86,11 @@ class Maker:
 def build(steps: Steps) -> tuple[Maker, ...]:
     """All makers, the main ones first, the others by number of steps."""
     main = steps.candidate
+    equal = _equal(steps)
     chosen = (
-        [main] if main.kind == Kind.STEP else [one for one in steps.candidates if one is main or _makes(one, steps)]
+        [main, *equal]
+        if main.kind == Kind.STEP
+        else [one for one in steps.candidates if one is main or _among(one, equal) or _makes(one, steps)]
     )
     groups: dict[tuple[object, ...], list[Candidate]] = {}
     for one in chosen:
@@ -102,7 +106,7 @@ def _maker(group: Sequence[Candidate], steps: Steps) -> Maker:
     main = steps.candidate
     first = next((one for one in group if one is main), max(group, key=lambda one: len(one.index)))
     threads = [first, *(one for one in group if one is not first)]
-    ours = main.worker is first.worker and (main.kind, main.place) == (first.kind, first.place)
+    ours = _alike(first, main) and (main.worker is first.worker or _among(first, _equal(steps)))
     purpose = first.purpose
     if purpose == "step" and not ours:
         purpose = "call"
@@ -117,6 +121,27 @@ def _maker(group: Sequence[Candidate], steps: Steps) -> Maker:
         name=_usual_name(threads),
         main=ours,
     )
+
+
+def _alike(one: Candidate, other: Candidate) -> bool:
+    """Whether calls are of one kind and meaning, whatever process makes them."""
+    return (one.kind, one.place) == (other.kind, other.place)
+
+
+def _equal(steps: Steps) -> list[Candidate]:
+    """What makes the same steps in other processes: each by its own rules, so that parts of a step are none."""
+    main = steps.candidate
+    others: dict[str, list[Candidate]] = {}
+    for one in steps.candidates:
+        if one.worker is not main.worker and one.worker.info.member is None:
+            others.setdefault(one.worker.info.key, []).append(one)
+    if main.worker.info.member is not None:
+        return []
+    return [one for each in others.values() for one in choice.choose(each).candidates[:1] if _alike(one, main)]
+
+
+def _among(one: Candidate, others: Sequence[Candidate]) -> bool:
+    return any(one is other for other in others)
 
 
 def _updated(one: Candidate) -> bool:

@@ -38,8 +38,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stepscope.causes.general import phase_lines, turn_times
+from stepscope.derive.ledger import outside
 from stepscope.detectors import general_loss, turn_words
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of, severity_of
+from stepscope.detectors.remedies import Fact
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.model.report.ledger import ONCE
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -106,6 +108,7 @@ WHAT: dict[Phase, tuple[str, tuple[Remedy, ...]]] = {
     "not-seen": ("", ()),
 }
 """Subject and verb of each phase's finding, and its remedies; "": it has none."""
+_UNSEEN = "what comes before the first step (other imports, data, models: no stacks were sampled) takes"
 
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen]:
@@ -169,9 +172,10 @@ def _finding(view: SessionView, time: PhaseTime, params: Params, turns: TurnTime
     each = ""
     if turns is not None and part is not None:
         each = f", {format_ns(part.ns)} in each of {turn_words.count(turns.turns)}"
+    unseen = time.phase == "building" and not time.lines and not outside.is_sampled(view.worker or view.workers[0])
     return Seen(
-        title=f"{_subject(time)} {format_ratio(time.ratio)} of the run ({format_ns(time.ns)}){each}"
-        f"{general_loss.top_text(time.lines)}{_edge_text(time)}",
+        title=f"{_UNSEEN if unseen else _subject(time)} {format_ratio(time.ratio)} of the run "
+        f"({format_ns(time.ns)}){each}{general_loss.top_text(time.lines)}{_edge_text(time)}",
         severity="info",
         confidence=general_loss.CONFIDENCE,
         exposed_stage=_stage(time, recurs=part is not None),
@@ -192,6 +196,7 @@ def _finding(view: SessionView, time: PhaseTime, params: Params, turns: TurnTime
         ),
         cost=cost_of(view, 0.0, high=time.ratio, basis="unknown", ns_per_step=0),
         remedies=_remedies(time, turns),
+        about=frozenset({Fact.UNSEEN}) if unseen else frozenset(),
         explanation="This time lies outside of the steady steps: shares of the step and costs of findings do not "
         f"include it.{_EDGES if _edge_text(time) else ''}",
     )

@@ -27,13 +27,16 @@ Python documentation of gc.freeze; FSE'22 study; training-pipeline analysis (Ran
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.input import input_cause
+from stepscope.causes.input import data_loader_wait, input_cause
 from stepscope.causes.system import stalls
+from stepscope.derive import unmeasured
 from stepscope.detectors import loop_python
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.detectors.remedies import Fact
 from stepscope.model.report.components import COMPONENTS, Trait, components_with, stage_in_step
 from stepscope.model.report.finding import Cause, Evidence, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.system.stalls import Stalls
+    from stepscope.derive.python.stack_samples import Spot
     from stepscope.derive.steps_view import StepsView
 
 
@@ -57,6 +61,7 @@ class Params:
 
 _SKIPPED = components_with(Trait.STALL_EXPLAINED)
 _COLLECT = "gc.collect("
+_TAKES = re.compile(r"\bnext\(|^\s*for\b.*\bin\b")
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
@@ -80,8 +85,8 @@ def _finding(view: StepsView, stalls: Stalls, ratio: float, params: Params) -> S
     return Seen(
         title=f"a periodic stall: {who} interrupts the steps {every}, for {format_ns(stalls.stall_ns)}: "
         f"{format_ratio(ratio)} of the time",
-        confidence=0.6 if who.startswith("something unknown") else 0.9,
-        cause=_cause(stalls),
+        confidence=0.6 if who.startswith("something") else 0.9,
+        cause="unknown" if _is_unseen(view, stalls) else _cause(stalls),
         introduced_stage="environment setting" if _is_rival(stalls) else "training",
         pipeline_stage=stage_in_step(stalls.component),
         where=_places(view, stalls, collected),
@@ -106,6 +111,7 @@ def _finding(view: StepsView, stalls: Stalls, ratio: float, params: Params) -> S
         ),
         cost=cost_of(view, ratio, low=0.9 * ratio, high=1.05 * ratio),
         remedies=_remedies(view, stalls, collected=collected is not None),
+        about=frozenset({Fact.UNSEEN}) if _is_unseen(view, stalls) else frozenset(),
         explanation="The stalls lie in the part of the step that the report calls "
         f"{COMPONENTS[stalls.component].word}; {format_ratio(stalls.regular_ratio)} of their intervals are regular.",
     )
@@ -113,6 +119,17 @@ def _finding(view: StepsView, stalls: Stalls, ratio: float, params: Params) -> S
 
 def _is_rival(stalls: Stalls) -> bool:
     return stalls.component == "call" and stalls.thread_spot is None and bool(stalls.rival)
+
+
+def _is_unseen(view: StepsView, stalls: Stalls) -> bool:
+    """Whether no record and no sample says what runs in the stalls, and the work of the steps is not measured."""
+    return stalls.component == "other-python" and stalls.spot is None and unmeasured.framework(view) != ""
+
+
+def _takes_batch(view: StepsView, spot: Spot) -> bool:
+    """Whether the line takes the next element of something."""
+    lines = (view.source_of(spot.file) or "").split("\n")
+    return 0 < spot.line <= len(lines) and _TAKES.search(lines[spot.line - 1]) is not None
 
 
 def _who(view: StepsView, stalls: Stalls, collected: Place | None) -> str:
@@ -127,6 +144,10 @@ def _who(view: StepsView, stalls: Stalls, collected: Place | None) -> str:
             who = f"the process {stalls.rival}" if stalls.rival else "something unknown inside the step's call"
         case "input-wait":
             who = "the input"
+        case _ if _is_unseen(view, stalls):
+            who = f"something that was not seen (a wait for batches, or {unmeasured.framework(view)}'s work)"
+        case _ if stalls.spot is not None and _takes_batch(view, stalls.spot):
+            who = "the wait for a batch"
         case _ if stalls.spot is not None:
             who = f"slow Python in {loop_python.who(view, stalls.spot)}"
         case _:
@@ -152,6 +173,9 @@ def _collect_place(view: StepsView) -> Place | None:
 
 def _places(view: StepsView, stalls: Stalls, collected: Place | None) -> tuple[Place, ...]:
     places = [collected] if collected is not None else []
+    loader = data_loader_wait.build(view) if stalls.component == "input-wait" else None
+    if loader is not None and loader.made.file:
+        places.append(view.place(loader.made.file, loader.made.line, function=loader.made.function))
     name = stalls.name
     if name is not None and name.own and name.file:
         places.append(view.place(name.file, name.line, name.end_line, name.text))
@@ -184,6 +208,8 @@ def _remedies(view: StepsView, stalls: Stalls, *, collected: bool) -> tuple[Reme
     if stalls.component == "input-wait":
         return (Remedy(id="prefetch-deeper", text="prefetch more batches, and open the next file early (interleave)"),)
     spot = stalls.thread_spot if stalls.component == "call" else stalls.spot
+    if spot is not None and _takes_batch(view, spot):
+        return (_AHEAD,)
     cheaper = (
         Remedy(id="vectorise", text="make it cheaper: vectorise it with NumPy, or compute it in the compiled step"),
         Remedy(id="move-off-thread", text="or hand it to another process, so that the next step can start"),
@@ -191,7 +217,16 @@ def _remedies(view: StepsView, stalls: Stalls, *, collected: bool) -> tuple[Reme
     if stalls.component == "other-python" and spot is not None and loop_python.is_loop(view, spot):
         return cheaper
     doer = stalls.name.text if stalls.name is not None else spot.function if spot is not None else "the code there"
-    return Remedy(id="do-it-less-often", text=f"run {doer} less often, or after training"), *cheaper
+    less = Remedy(id="do-it-less-often", text=f"run {doer} less often, or after training")
+    return _FIND_OUT, less, *cheaper
+
+
+_AHEAD = Remedy(id="batches-ahead", text="make batches ahead, in more threads or processes, and keep more ready")
+_FIND_OUT = Remedy(
+    id="find-what-stalls",
+    text="find out what runs then: stepscope.span() around the parts of the loop, first around the next() that takes a "
+    "batch; if that waits, make batches ahead in more threads or processes",
+)
 
 
 DETECTOR = Detector(
@@ -201,5 +236,5 @@ DETECTOR = Detector(
     needs=frozenset({Signal.STEPS}),
     params=Params(),
     detect=detect,
-    yields_to=frozenset({"GRF001", "HST004", "HST005", "HST006", "INP001", "INP002", "INP003", "TRD001"}),
+    yields_to=frozenset({"GRF001", "HST004", "HST005", "HST006", "INP001", "INP002", "INP003", "INP015", "TRD001"}),
 )

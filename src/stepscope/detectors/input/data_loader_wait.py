@@ -9,19 +9,24 @@ meanwhile. One with too few workers makes the steps wait for the slowest.
 
 ## Evidence
 `wait_ratio`: share of the steady steps in the loader's `next`, timed call by call; `lost_ratio`: at most the share in
-which the GPU was idle, by NVML; `next_ns`: mean time of a `next`; `workers`: its worker processes.
+which the GPU was idle, by NVML; `next_ns`: mean time of a `next`; `workers`: its worker processes; `idle_workers`:
+those whose CPU time is under a quarter of the busiest one's; `worker_cores`: CPUs that they take, if those are all.
 
 ## Known limits
-A GPU that is busy with another job's kernels hides the loss. What workers do is not measured: only that the steps wait
-for them. Batches that come from something else than a DataLoader (a generator, a dataset of one's own) are not seen. A
-step is an optimizer's step: with gradient accumulation it has several batches, and the batches of an evaluation count
-in the step that the evaluation interrupts.
+A GPU that is busy with another job's kernels hides the loss. Of what workers do, only their CPU time is known, and only
+while they are among the host's eight busiest processes: which of them made a batch is not seen. DataLoaders that Keras
+makes on PyTorch around its input are not the program's, and are left out. Batches that come from something else than a
+DataLoader (a generator, another library's loader) are not seen: then nothing is decided. A step is an optimizer's step:
+with gradient accumulation it has several batches, and the batches of an evaluation count in the step that the
+evaluation interrupts. Of several processes that make the same steps, the finding is about the one that waits longest.
 
 ## Remedy
 Where a row takes less than 50 us, it is the Python around it that costs, in workers too: take whole batches from the
 dataset. Else `DataLoader(num_workers=...)`, where a CPU is idle, so that batches are made in other processes while the
-step runs, and `persistent_workers=True`; with workers, more of them; or less work for a sample: decode less, do it
-once, vectorise.
+step runs, and `persistent_workers=True`, both in `TrainingArguments` (`dataloader_num_workers=...`) for the Trainer of
+transformers; with workers, more of them. Not where some have no work: an iterable dataset needs at least as many shards
+as workers. Nor where the workers take all CPUs: PyTorch limits its own threads in a worker to one, but NumPy,
+SciPy and OpenCV use all cores in each, so limit those. Or less work for a sample: decode less, do it once, vectorise.
 
 ## References
 PyTorch's performance tuning guide, "enable asynchronous data loading"; training-pipeline analysis (Rand 2020).
@@ -29,19 +34,21 @@ PyTorch's performance tuning guide, "enable asynchronous data loading"; training
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.input import data_loader_wait
+from stepscope.causes.system import contention
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
-from stepscope.detectors.remedies import Fact, loader_workers
+from stepscope.detectors.remedies import Fact, loader_workers, trainer_workers
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ns, Ratio, format_ns, format_number_of, format_ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from stepscope.causes.input.data_loader_wait import LoaderWait
+    from stepscope.causes.input.data_loader_wait import Found, LoaderWait
     from stepscope.derive.steps_view import StepsView
     from stepscope.model.report.finding import Place
 
@@ -57,21 +64,37 @@ class Params:
     the epoch; workers gained nothing (docs/decisions/0102)."""
 
 
+_THREADED = re.compile(
+    r"linalg|\bscipy\b|\bcv2\b|\bsklearn\b|\bskimage\b|\bnumexpr\b|\bfaiss\b"
+    r"|\b(?:np|numpy)\.(?:dot|matmul|einsum|tensordot|inner|cov|corrcoef|polyfit)\b"
+)
+"""Code whose library starts threads: one for each core in every worker."""
+_TRAINER = re.compile(r"\bTrainingArguments\b")
+
+
 def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding: the loader that the steps wait for most."""
-    wait = data_loader_wait.build(view)
-    if wait is None or wait.lost_ratio < params.min_lost_ratio:
-        return
-    made = wait.made
+    found = data_loader_wait.everywhere(view)
+    waiting = [one for one in found if one.wait.lost_ratio >= params.min_lost_ratio]
+    if waiting:
+        yield _finding(waiting[0].view, waiting[0].wait, params, _whose(waiting, len(found)))
+
+
+def _whose(waiting: Sequence[Found], processes: int) -> tuple[str, str]:
+    """What is said before and after of the process that waits longest: which task it is, or how many wait like it."""
+    first, *others = waiting
+    alike = 1 + sum(2 * one.wait.lost_ratio >= first.wait.lost_ratio for one in others)
+    if first.task:
+        return (f"{first.task}: " if alike < processes else ""), ""
+    return "", f", in {alike} of {processes} processes" if processes > 1 else ""
+
+
+def _finding(view: StepsView, wait: LoaderWait, params: Params, whose: tuple[str, str]) -> Seen:
+    made, (before, after) = wait.made, whose
     inside = made.workers == 0
-    who = (
-        "makes each batch in the training process"
-        if inside
-        else f"has too few or too slow workers ({format_number_of(str(made.workers), 'processes')})"
-    )
-    yield Seen(
-        title=f"the DataLoader {who}: its next takes {format_ns(round(wait.next_ns))}, and the steps wait for it "
-        f"{format_ratio(wait.ratio)} of the time",
+    return Seen(
+        title=f"{before}the DataLoader {_who(wait)}: its next takes {format_ns(round(wait.next_ns))}, and the steps "
+        f"wait for it {format_ratio(wait.ratio)} of the time{after}",
         confidence=0.9,
         cause="API: not using efficient API" if inside else "Data: inefficient data preprocessing",
         where=_places(view, wait),
@@ -80,17 +103,61 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
             Evidence(metric="lost_ratio", value=wait.lost_ratio, unit="ratio", threshold=params.min_lost_ratio),
             Evidence(metric="next_ns", value=wait.next_ns, unit="ns"),
             Evidence(metric="workers", value=made.workers, unit="processes"),
+            *_of_workers(view, wait),
         ),
         cost=cost_of(view, wait.lost_ratio, low=_least(view, wait)),
         remedies=_remedies(view, wait),
-        about=frozenset({Fact.CHEAP_ROWS}) if 0 < wait.row_ns < params.max_cheap_row else frozenset(),
+        about=_about(view, wait, params),
         explanation="Each next of the loader was timed on the thread that trains. The rest of the step is PyTorch's "
         "work and other Python, which are not separated.",
     )
 
 
+def _who(wait: LoaderWait) -> str:
+    workers = wait.made.workers
+    if not workers:
+        return "makes each batch in the training process"
+    if wait.idle:
+        return f"has work for {workers - wait.idle} of its {format_number_of(str(workers), 'workers')}"
+    if wait.crowded:
+        return f"waits for {format_number_of(str(workers), 'workers')} that take all CPUs"
+    return f"has too few or too slow workers ({format_number_of(str(workers), 'processes')})"
+
+
+def _of_workers(view: StepsView, wait: LoaderWait) -> Iterator[Evidence]:
+    """What is known of the workers, where it decides what is advised."""
+    if wait.idle:
+        yield Evidence(metric="idle_workers", value=wait.idle, unit="processes")
+    used = view.get(contention.build)
+    if wait.crowded and used is not None:
+        yield Evidence(metric="worker_cores", value=used.fed, unit="cores")
+
+
+def _about(view: StepsView, wait: LoaderWait, params: Params) -> frozenset[Fact]:
+    made = wait.made
+    loop, code = view.source_of(made.file), view.source_of(made.fn_file or made.file)
+    threaded = code is None or _THREADED.search(code) is not None
+    facts = {
+        Fact.CHEAP_ROWS: 0 < wait.row_ns < params.max_cheap_row,
+        Fact.IDLE_WORKERS: wait.idle > 0,
+        Fact.CROWDED_WORKERS: wait.crowded and threaded,
+        Fact.TRAINER: loop is not None and _TRAINER.search(loop) is not None and not _loops(loop, made.line),
+    }
+    return frozenset(fact for fact, holds in facts.items() if holds)
+
+
+def _loops(source: str, line: int) -> bool:
+    """Whether the program takes the batches in a loop that it wrote."""
+    lines = source.split("\n")
+    text = lines[line - 1] if 0 < line <= len(lines) else ""
+    return re.search(r"\bfor\b|\bnext\(|\benumerate\(", text) is not None
+
+
 def _least(view: StepsView, wait: LoaderWait) -> float:
-    """What is saved at least: other processes make the batches on the CPUs that the host has, or as fast again."""
+    """What is saved at least: other processes make the batches on the CPUs that the host has, or as fast again; nothing
+    is certain where more workers would gain nothing."""
+    if wait.idle or wait.crowded:
+        return 0.0
     makers = max(1, view.session.manifest.host.cpus - 1) if wait.made.workers == 0 else 2
     rest = 1.0 - wait.lost_ratio
     return max(0.0, 1.0 - max(rest, wait.lost_ratio / makers)) if makers > 1 else min(rest, wait.lost_ratio)
@@ -109,16 +176,32 @@ def _remedies(view: StepsView, wait: LoaderWait) -> tuple[Remedy, ...]:
     made = wait.made
     less = f"less work in {made.fn_name}: decode less, do it once, vectorise" if made.fn_name else "less work a sample"
     if made.workers == 0:
-        workers = Remedy(id="loader-workers", text=loader_workers(view))
+        workers = [
+            Remedy(id="loader-workers", text=loader_workers(view)),
+            Remedy(id="trainer-workers", text=trainer_workers(view)),
+        ]
     else:
-        workers = Remedy(id="more-loader-workers", text="more workers (num_workers, prefetch_factor)")
+        workers = [_ONE_THREAD, _SPLIT, _MORE]
     rows = Remedy(
         id="batched-rows",
         text=f"take whole batches from the dataset, not row by row ({format_ns(round(wait.row_ns))} each): "
         f"DataLoader(data, batch_size=None, sampler=BatchSampler(RandomSampler(data), {made.batch}, drop_last=False)) "
         "for tensors in memory, or a __getitems__ that indexes them once",
     )
-    return rows, workers, Remedy(id="less-work-per-sample", text=less)
+    return rows, *workers, Remedy(id="less-work-per-sample", text=less)
+
+
+_ONE_THREAD = Remedy(
+    id="one-thread-per-worker",
+    text="give each worker one thread for NumPy, SciPy or OpenCV: threadpoolctl's threadpool_limits(1) and "
+    "cv2.setNumThreads(1) in worker_init_fn, or OPENBLAS_NUM_THREADS=1; PyTorch limits only its own in num_workers",
+)
+_SPLIT = Remedy(
+    id="split-among-workers",
+    text="give every worker data: at least as many shards (files) as num_workers, or take every n-th sample in each "
+    "(torch.utils.data.get_worker_info)",
+)
+_MORE = Remedy(id="more-loader-workers", text="more workers (num_workers, prefetch_factor)")
 
 
 DETECTOR = Detector(
@@ -127,7 +210,7 @@ DETECTOR = Detector(
     introduced_stage="data preparation",
     exposed_stage="training",
     pipeline_stage="preprocessing",
-    needs=frozenset({Signal.STEPS}),
+    needs=frozenset({Signal.STEPS, Signal.BATCHES}),
     frameworks=frozenset({"torch.data"}),
     params=Params(),
     detect=detect,

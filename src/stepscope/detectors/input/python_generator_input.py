@@ -20,7 +20,8 @@ computes; the lines inside it show the difference.
 
 ## Remedy
 Build the dataset from files or arrays with tf.data ops and run the work in `map(..., num_parallel_calls=AUTOTUNE)`;
-write prepared data to TFRecord files once, if none of it is random; give a PyDataset `workers` above one.
+write prepared data to TFRecord files once, if none of it is random; give a PyDataset `workers` above one and
+`use_multiprocessing`. Without TensorFlow in the process (Keras on PyTorch or JAX) only the last is offered.
 
 ## References
 tf.data guide on from_generator and its limits; Keras documentation of PyDataset.
@@ -34,6 +35,7 @@ from stepscope.causes.input import random_input
 from stepscope.detectors import drawn, pipeline_python
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided
 from stepscope.detectors.pipeline_python import Params
+from stepscope.detectors.remedies import workers
 from stepscope.model.report.finding import Place, Remedy
 from stepscope.units import format_ns, format_ratio
 
@@ -72,13 +74,14 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
             ),
             drawn.keep_the_rest(draw) if draw is not None else _OFFLINE,
             Remedy(
-                id="more-workers", text="a PyDataset: give it workers > 1, and use_multiprocessing for CPU-bound work"
+                id="more-workers",
+                text=f"make batches in worker processes: PyDataset(workers={workers(view)}, use_multiprocessing=True)",
             )
             if function.role == "pydataset"
             else Remedy(id="yield-batches", text="or yield whole batches instead of single examples, and prefetch"),
         ),
-        explanation="The Python code that makes the batches was timed call by call. It runs on one thread under the "
-        "interpreter lock, so tf.data cannot run it in parallel."
+        explanation="The Python code that makes the batches was timed call by call. It runs under the interpreter "
+        "lock, so threads do not run it in parallel."
         f"{pipeline_python.by_trace(waited.cause)}"
         + ("" if waited.hidden else pipeline_python.account(view, waited.cause, waited.saved)),
     )

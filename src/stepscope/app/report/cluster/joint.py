@@ -33,6 +33,8 @@ IN_COMPUTE = frozenset({"forward-backward", "gradient-sharing"})
 MOST_ANALYSED = 16
 """Most members that are analysed each by itself; of more, those with the longest own time are."""
 MAX_DIAGNOSTICS = 20
+ALIKE = 0.5
+"""Share of what a finding costs most from which it counts as the same in another member."""
 ALONE = frozenset({"DST004"})
 """Questions of a member alone, which the joint session answers."""
 OF_MEMBERS = "DX193"
@@ -145,7 +147,7 @@ def _first(report: Report) -> FirstFinding | None:
 
 
 def _merged(named: Iterable[tuple[tuple[str, ...], Report]]) -> list[Finding]:
-    """Findings of members, each once, with the names of those that have it unless all have."""
+    """Findings of members, each once, with the names of those that it costs about as much, unless all are."""
     groups: dict[tuple[object, ...], list[tuple[tuple[str, ...], Finding]]] = {}
     reports = list(named)
     for names, report in reports:
@@ -158,7 +160,8 @@ def _merged(named: Iterable[tuple[tuple[str, ...], Report]]) -> list[Finding]:
     for group in groups.values():
         finding = max((one for _, one in group), key=lambda one: one.cost.weight)
         finding = replace(finding, cost=replace(finding.cost, exclusive_ratio=None))
-        who = dict.fromkeys(name for names, _ in group for name in names)
+        most = finding.cost.weight
+        who = dict.fromkeys(name for names, one in group if one.cost.weight >= ALIKE * most for name in names)
         if with_steps - set(who):
             finding = replace(finding, title=f"{', '.join(who)}: {finding.title}")
         merged.append(finding)

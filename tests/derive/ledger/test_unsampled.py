@@ -1,0 +1,58 @@
+"""Ledgers of processes whose stacks are not sampled, as those of PyTorch, and of calls that gaps recorded."""
+
+from __future__ import annotations
+
+import pytest
+from tests.derive.ledger_parts import ledgers, times, whole
+from tests.derive.sessions import MS, SCRIPT, Job, S
+
+from stepscope.model.log.events import ProcessEnded
+from stepscope.wire.kinds import Kind
+
+
+def job(name: str, *, rest: int = 20 * MS, every: int = 1) -> Job:
+    """Imported from 1 s to 3 s; 200 steps from 8 s on, one in ``every`` of which takes ``rest``; it ends 2 s later."""
+    made = Job()
+    made.framework(name, at=3 * S, dur=2 * S)
+    step = made.call(Kind.APPLY, "optimizer step", role="optimizer", call_file=SCRIPT, call_line=12)
+    at = 8 * S
+    for number in range(200):
+        step.at(at, 0)
+        at += rest if number % every == 0 else 1 * MS
+    made.event(ProcessEnded(at=at + 2 * S))
+    made.ended_ns = at + 2 * S
+    return made
+
+
+@pytest.mark.parametrize(("name", "building"), [("torch", 5 * S), ("jax", 5 * S), ("tensorflow", 0)])
+def test_what_comes_before_the_first_step_is_not_unseen(name: str, building: int) -> None:
+    """The first step says so, whatever ran; where stacks are sampled, what they did not see is not seen."""
+    (ledger,) = ledgers(job(name).session())
+    found = times(ledger)
+    assert found.get("building", 0) == building
+    assert (found.get("not-seen", 0) > 0) == (not building)
+    assert whole(ledger) == ledger.wall_ns
+
+
+@pytest.mark.parametrize(("every", "seen"), [(4, True), (10, True), (40, False)])
+def test_a_pause_after_every_few_steps_is_a_part_of_them(every: int, seen: bool) -> None:
+    """Batches that come several at a time; what comes rarely lies between the steps."""
+    (ledger,) = ledgers(job("torch", rest=80 * MS, every=every).session())
+    found = times(ledger)
+    paused = 200 // every * 80 * MS
+    assert (found["steps/other-python"] > paused / 2) == seen
+    assert (found.get("not-seen", 0) > paused / 2) == (not seen)
+
+
+def test_calls_that_a_gap_recorded_are_no_pause() -> None:
+    """Samples of a gap in which nothing was counted show a pause; not where the calls were recorded all the while."""
+    made = Job(ended_ns=8 * S)
+    made.framework(at=3 * S, dur=2 * S)
+    made.event(ProcessEnded(at=7 * S))
+    made.execution().every(10 * MS, 400, dur=10 * MS, start=3 * S, arg=1)
+    made.gap(4 * S, 1 * S, 0)
+    made.samples(range(4 * S + 90 * MS, 5 * S, 90 * MS), dur=90 * MS)
+    made.loop("fit").at(3 * S, 4 * S)
+    (ledger,) = ledgers(made.session())
+    assert times(ledger).get("between-steps", 0) < 100 * MS
+    assert next(part.count for part in ledger.parts if part.component == "call") == 399
