@@ -152,7 +152,7 @@ def test_kernels_of_jax_have_names_of_their_own() -> None:
     """Each names the whole program as its op."""
     view = _view("jax-bytes-to-device")
     rows = device_work.rows(view.trace, view.device, Category.KERNEL)
-    assert len({view.op_of(int(row)) for row in rows}) > 20
+    assert len({view.labels.of(int(row)) for row in rows}) > 20
     assert not any(row.name == "XlaModule" for row in view.stats.rows())
 
 

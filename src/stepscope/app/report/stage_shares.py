@@ -8,6 +8,7 @@ from stepscope.causes.host import statement_role
 from stepscope.causes.job import hidden_wait
 from stepscope.derive import job_framework, unmeasured
 from stepscope.derive.input import stages
+from stepscope.derive.optrace import loop_python
 from stepscope.derive.optrace.host import traced_stages
 from stepscope.derive.optrace.steps import step_parts
 from stepscope.model.report.components import Trait, components_of, components_with
@@ -138,7 +139,7 @@ def _of_trace(trace: OpView) -> tuple[StageShare, ...]:
         "storage": (None, "not measured: in a trace, saving looks like other Python"),
     }
     idle = split.ratio(*components_with(Trait.PERHAPS_WAIT))
-    if trace.hides_waits and idle >= MIN_IDLE:
+    if loop_python.hides_waits(trace) and idle >= MIN_IDLE:
         unknown = f"not measured: no op runs {format_ratio(idle)} of the time, and the trace does not show why"
         shares |= dict.fromkeys(("raw-input", "preprocessing", "output-processing"), (None, unknown))
     return tuple(StageShare(stage=stage, ratio=shares[stage][0], basis=shares[stage][1]) for stage in STAGES)

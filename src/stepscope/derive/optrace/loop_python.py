@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.derive.optrace.host import loop_calls
+from stepscope.derive.optrace.host.activity import Activity
 from stepscope.derive.optrace.steps import device_idle
 
 if TYPE_CHECKING:
@@ -19,6 +20,16 @@ def producer(view: OpView) -> Producer | None:
     """The Python that makes the batches while the steps wait for them."""
     waiting = view.breakdown.when("input-wait")
     return loop_calls.producer(view.trace, view.domain, view.periods.line, waiting)
+
+
+def hides_waits(view: OpView) -> bool:
+    """Whether the steps may wait for their batches without an event that shows it: the trace has no stage of any
+    pipeline, no loader and no call of ``next``.
+    """
+    if view.pipeline is not None or view.loader is not None:
+        return False
+    domain = view.domain
+    return view.framework == "torch" or not (domain.loop_python | (domain.activity == Activity.GET_NEXT)).any()
 
 
 def while_idle(view: OpView) -> Mapping[Call, float]:

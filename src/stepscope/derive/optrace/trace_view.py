@@ -18,7 +18,6 @@ from stepscope.derive.optrace.host import (
     step_threads,
     traced_stages,
 )
-from stepscope.derive.optrace.host.activity import Activity
 from stepscope.derive.optrace.host.step_threads import KINETO
 from stepscope.derive.optrace.kernels import compilations, gpu_kernels, roofline_model
 from stepscope.derive.optrace.steps import (
@@ -174,30 +173,15 @@ class OpView:
 
     @cached_property
     def _stage_calls(self) -> tuple[Calls, Work] | None:
-        return self.calls_within(step_periods.build(self.trace).windows)
-
-    def calls_within(self, steps: Intervals) -> tuple[Calls, Work] | None:
-        """Calls and work of the pipeline that gave batches to some steps."""
-        calls = stage_calls.build(self.trace, self.domain, self.waits, steps)
-        return (calls, stage_calls.work(self.trace, self.domain, calls)) if calls is not None else None
+        return _calls_within(self, step_periods.build(self.trace).windows)
 
     @cached_property
     def pipeline(self) -> Tree | None:
         """The input pipeline that fed the steps; perhaps recorded by another profiler."""
         found = self._stage_calls
-        others = (other.calls_within(self.periods.windows) for other in self.together)
+        others = (_calls_within(other, self.periods.windows) for other in self.together)
         found = found or next((calls for calls in others if calls is not None), None)
         return traced_stages.build(*found) if found is not None else None
-
-    @cached_property
-    def hides_waits(self) -> bool:
-        """Whether the steps may wait for their batches without an event that shows it: the trace has no stage of a
-        pipeline, no loader and no call of ``next``.
-        """
-        if self.pipeline is not None or self.loader is not None:
-            return False
-        tells_next = bool((self.domain.loop_python | (self.domain.activity == Activity.GET_NEXT)).any())
-        return self.framework == "torch" or not tells_next
 
     @cached_property
     def loader(self) -> Loader | None:
@@ -231,13 +215,15 @@ class OpView:
         """(name, type) of the op or Python in a segment of a path that could be made shorter."""
         if segment.event < 0:
             return (PYTHON, "") if segment.what == critical_path.PYTHON else None
-        return None if segment.what else self.op_of(segment.event)
-
-    def op_of(self, event: int) -> tuple[str, str] | None:
-        """(name, type) of the op that an event is or works for; a kernel's own name if it works for none."""
-        return self.labels.of(event)
+        return None if segment.what else self.labels.of(segment.event)
 
     @cached_property
     def labels(self) -> Labels:
         """The op of every event."""
         return event_labels.build(self.trace)
+
+
+def _calls_within(view: OpView, steps: Intervals) -> tuple[Calls, Work] | None:
+    """Calls and work of the pipeline that gave batches to some steps."""
+    calls = stage_calls.build(view.trace, view.domain, view.waits, steps)
+    return (calls, stage_calls.work(view.trace, view.domain, calls)) if calls is not None else None

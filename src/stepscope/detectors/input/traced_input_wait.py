@@ -200,7 +200,7 @@ def _of_python(view: SessionView, trace: OpView, maker: Producer, params: Params
 
 def _of_nobody(trace: OpView, params: Params) -> Iterator[Undecided]:
     """The steps' thread may wait for input, and nothing in the trace says what makes the batches."""
-    idle = components_with(Trait.PERHAPS_WAIT) if trace.hides_waits else ("input-wait",)
+    idle = components_with(Trait.PERHAPS_WAIT) if loop_python.hides_waits(trace) else ("input-wait",)
     ratio = trace.breakdown.ratio(*idle)
     if ratio < params.min_wait_ratio:
         return

@@ -56,7 +56,12 @@ def test_the_program_s_function_is_named_and_not_what_a_library_wraps_around_it(
 def test_what_the_program_s_function_calls_of_a_library_is_its_work() -> None:
     chain = POOL, *WRAPPED, "$train.py:12 load", "$numeric.py:323 full", SORT
     assert _made_by(*chain) == "load (train.py:12)"
-    assert _made_by(*chain, own="/home/me/model.py") == "full (numeric.py:323)"  # its file is not known to be its own
+    assert _made_by(*chain, own="/home/me/model.py") == "load (train.py:12)"
+
+
+def test_of_two_functions_of_the_program_the_nearer_works() -> None:
+    """Also where only the other one's file is known to be the program's own."""
+    assert _made_by(POOL, "$train.py:12 batched", "$network.py:5 received", SORT) == "received (network.py:5)"
 
 
 def test_a_part_of_a_function_is_the_function() -> None:

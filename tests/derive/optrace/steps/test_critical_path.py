@@ -14,7 +14,7 @@ def _names(view: OpView) -> list[str]:
     """What the first path consists of, from the step's start to its end; the framework around ops left out."""
     found = []
     for segment in reversed(view.paths[0].segments):
-        op = view.op_of(segment.event) if segment.event >= 0 else None
+        op = view.labels.of(segment.event) if segment.event >= 0 else None
         if op is not None or segment.what in {PYTHON, HAND_OVER}:
             found.append(op[0] if op is not None else segment.what)
     return [name for i, name in enumerate(found) if name not in found[:i] or name == PYTHON]
@@ -92,7 +92,7 @@ def test_a_kernel_leads_to_the_one_before_it_or_to_its_launch() -> None:
         made.launch(made.main, stream, "relu", at + 210, at + 503, 400, tf_op="train/Relu:Relu")
         made.span(made.main, "cudaStreamSynchronize", at + 230, 680)
     view = made.view()
-    whats = [s.what or str(view.op_of(s.event)) for s in reversed(view.paths[0].segments)]
+    whats = [s.what or str(view.labels.of(s.event)) for s in reversed(view.paths[0].segments)]
     assert critical_path.DEVICE_GAP in whats
     gains = {gain.what: gain.path_ratio for gain in view.gains()}
     assert gains["train/Relu", "Relu"] == pytest.approx(0.4, abs=0.01)

@@ -35,7 +35,7 @@ RECEIVES = frozenset({"recv", "recv_into", "recvfrom", "readinto", "read"})
 """Functions in which a thread reads from a socket or a file."""
 _SOCKET = "socket.py"
 _LIBRARY = frozenset(
-    {
+    [
         "queue.py",
         "thread.py",
         "threading.py",
@@ -44,9 +44,14 @@ _LIBRARY = frozenset(
         "contextlib.py",
         "profiler.py",
         "resource_tracker.py",
-    }
+        "numeric.py",
+        "fromnumeric.py",
+        "_methods.py",
+        "shape_base.py",
+        "stride_tricks.py",
+    ]
 )
-"""Files of the standard library and of JAX's profiler that stand between a program and its wait."""
+"""Files of the standard library, NumPy and JAX's profiler that stand between a program and its wait, or its work."""
 
 
 _INNER = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>", "<module>"})
@@ -159,7 +164,7 @@ class _Maker(NamedTuple):
     """Who a call works for."""
 
     call: Call | None = None
-    """The nearest function in a file of the program, else the nearest outside the standard library."""
+    """The nearest function outside the standard library and NumPy."""
     by_socket: bool = False
     """Whether a function of sockets stands between."""
     asked: bool = False
@@ -171,11 +176,10 @@ def _maker(trace: OpTrace, domain: Domain, row: int, program: frozenset[str]) ->
     while at >= 0:
         call = call_of(trace, at)
         if call is not None and call.file not in _LIBRARY and call.function not in _INNER:
-            mine = found.call is not None and found.call.file in program
-            if call.file not in program and mine:
-                return found._replace(asked=True)
-            if found.call is None or (call.file in program and not mine):
+            if found.call is None:
                 found = _Maker(call, by_socket)
+            elif found.call.file in program and call.file not in program:
+                return found._replace(asked=True)
         by_socket = by_socket or (call is not None and call.file == _SOCKET)
         at = int(domain.parent[at])
     return found
