@@ -136,7 +136,10 @@ def page(rows: Sequence[Row], before: Sequence[Row]) -> str:
     most = f"with 95 % confidence fewer than {100 * bound(len(differ), number):.2f} % of such jobs" if number else ""
     words = [f"{len(differ)} of {number} pairs differ in how they ended: {most}. {len(left)} left something."]
     words += ["", *_table(pairs), ""]
-    words += [f"- {row.line()}" for row in [*differ, *(row for row in left if row not in differ)]]
+    words += [
+        f"- {row.line().replace(f' {row.python}', '')}"
+        for row in [*differ, *(row for row in left if row not in differ)]
+    ]
     words += ["", f"{sum(row.cores == 1 for row in pairs)} pairs had one core, the others two."]
     words += ["", f"By framework: {_counted(pairs, 'framework')}. By Python: {_counted_pythons(pairs)}."]
     words += ["", *_forced(pairs), *_old(before)]
