@@ -152,6 +152,17 @@ KINDS: Mapping[str, Kind] = {
             *_each("exits.py", "fork_finalizes_later", frameworks=FORKED),
         ),
     ),
+    "long": Kind(
+        title="programs that live for more than five seconds, and are sampled whatever they import",
+        pairs=100,
+        ways=_each(
+            "exits.py",
+            "falls_off sys_exit os_exit at_exit uncaught uncaught_in_thread segfault exec_another fork_outlives "
+            "daemonized",
+            "long",
+            frameworks=("python", "numpy", "torch", "jax"),
+        ),
+    ),
     "late": Kind(
         title="open generators, `__del__`, queues' feeder threads",
         pairs=100,

@@ -81,6 +81,7 @@ PROGRAMS = {
         cpu_s=11,
     ),
     "jax_steps": Program(probes=("jax.processes",), python="jax", cpu_s=9),
+    "numpy_steps": Program(probes=(), cpu_s=24),
 }
 
 _ELSEWHERE = r"DX107.*cannot (hold|store) a session|cannot (hold|store) a session"

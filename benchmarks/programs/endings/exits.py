@@ -1,4 +1,4 @@
-"""Ends in one of many ways after a few steps: exits.py WAY FRAMEWORK."""
+"""Ends in one of many ways after a few steps: exits.py WAY FRAMEWORK [long]."""
 
 import atexit
 import ctypes
@@ -9,7 +9,7 @@ import threading
 import time
 import weakref
 
-from work import last, note, say, steps
+from work import last, live_long, note, say, steps
 
 
 def falls_off():
@@ -208,4 +208,6 @@ def timed_out_exit():
 
 if __name__ == "__main__":
     steps(sys.argv[2])
+    if "long" in sys.argv[3:]:
+        live_long(sys.argv[2])
     globals()[sys.argv[1]]()

@@ -36,6 +36,14 @@ def steps(framework, number=8):
     say(f"{framework}: {FRAMEWORKS[framework](number):.4f}")
 
 
+def live_long(framework):
+    """Run Python for longer than a process lives unsampled; under stepscope, until it is sampled."""
+    began, before = time.monotonic(), len(os.listdir("/proc/self/task"))
+    late = framework in ("python", "numpy") and "STEPSCOPE_RUN" in os.environ
+    while time.monotonic() < began + (60 if late and len(os.listdir("/proc/self/task")) == before else 8):
+        sum(range(1000))
+
+
 def _plain(number):
     return float(sum(value * value for value in range(number)))
 
