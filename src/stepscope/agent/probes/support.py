@@ -63,6 +63,23 @@ def eager_test() -> Callable[[], bool]:
     return test
 
 
+def keras_backend(package: str) -> str:
+    """The backend of an imported Keras by its own configuration, read without importing anything; "" if it has none."""
+    config = sys.modules.get("%s.src.backend.config" % package) or sys.modules.get("%s.src.backend.common" % package)
+    backend = getattr(config, "backend", None)
+    if not callable(backend):
+        return ""
+    try:
+        return str(backend())
+    except (TypeError, RuntimeError):
+        return ""
+
+
+def other_backend(module: Foreign) -> bool:
+    """Whether the Keras that has this module computes with another framework than TensorFlow."""
+    return keras_backend(module.__name__.partition(".")[0]) not in ("", "tensorflow")
+
+
 class Sites:
     """Name ids by calling line. A lookup is two attributes of the frame and one dict access."""
 

@@ -1,4 +1,8 @@
-"""Eager calls of Keras models, and optimizers applied from Python: the outermost ones, outside of tracing."""
+"""Eager calls of Keras models, and optimizers applied from Python: the outermost ones, outside of tracing.
+
+Of Keras on another framework than TensorFlow none are recorded: what is a call there, and what a trace, is not known,
+and the rest of such a step is not measured.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from stepscope.agent.probes.common import shared
-from stepscope.agent.probes.support import Sites, drop_our_frame, eager_test, lacking, leading, report
+from stepscope.agent.probes.support import Sites, drop_our_frame, eager_test, lacking, leading, other_backend, report
 from stepscope.agent.shapes import LEAST_NS, shape_of, shapes_of
 from stepscope.wire.kinds import Kind
 
@@ -22,6 +26,8 @@ SYMBOLIC = "KerasTensor"
 
 def attach_model(state: AgentState, module: Foreign) -> None:
     """Patch ``Model.__call__``; where the class inherits it (Keras 3), the wrapper is set on the class."""
+    if other_backend(module):
+        return
     cls = getattr(module, "Model", None)
     why = "no Model" if cls is None else lacking(cls, "__call__", ("self",))
     if cls is not None and not why:
@@ -80,6 +86,8 @@ def _wrap_call(state: AgentState, original: Callable[..., Foreign]) -> Callable[
 
 def _attach_optimizer(*classes: str) -> Callable[[AgentState, Foreign], None]:
     def attach(state: AgentState, module: Foreign) -> None:
+        if other_backend(module):
+            return
         found = [cls for cls in (getattr(module, name, None) for name in classes) if cls is not None]
         why = "" if found else "none of %s" % ", ".join(classes)
         for cls in found:
