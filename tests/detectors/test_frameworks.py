@@ -64,7 +64,8 @@ def test_no_hint_speaks_of_another_framework(title: str) -> None:
     """No hint sends a job to a command, or names a thing, of a framework that it does not run."""
     said = [one.replace(title, "") for one in _of_job(title)]
     assert [one for one in said if OF_TENSORFLOW.search(one)] == []
-    assert not any("too short for samples" in one for one in said if title != "ONNX Runtime")
+    late = title in {"NumPy", "a program without a framework"}
+    assert any("too short for samples" in one for one in said) is not late
 
 
 @pytest.mark.parametrize("title", OTHERS)
@@ -113,6 +114,14 @@ def test_samples_are_missing_for_the_reason_that_is_true() -> None:
     long.execution().every(100 * MS, 100, dur=80 * MS)
     assert hint(Signal.SAMPLES, short.view()) == "the run was too short for samples (20 per second)"
     assert hint(Signal.SAMPLES, long.view()) == "no sample was taken of the thread that makes the steps"
+
+
+@pytest.mark.parametrize(("title", "whole"), [("NumPy", False), ("PyTorch", True), ("JAX", True)])
+def test_stacks_are_missing_for_the_reason_that_is_true(title: str, whole: bool) -> None:
+    """A process without a framework is sampled some seconds after its start; others from the import on."""
+    said = _checked(OTHERS[title]())
+    assert not said["HST001"].hint.startswith("not applicable to")
+    assert ("five seconds after its start" in said["HNG001"].hint) is not whole
 
 
 def test_missing_steps_have_the_hint_of_the_framework() -> None:

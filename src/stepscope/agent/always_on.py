@@ -2,8 +2,8 @@
 
 Runs when a framework is imported, never before. A process whose ancestor is being measured joins that ancestor's run
 directory; any other process makes a run directory and is the *owner* of the job. Only the owner starts the sidecar,
-from the agent's thread, once TensorFlow or ONNX Runtime has been in use for some seconds: a program that only checks a
-version leaves nothing behind. A sidecar that goes silent is restarted a few times. After that, or if it cannot be
+from the agent's thread, once the framework has been in use for some seconds: a program that only checks a version
+leaves nothing behind. A sidecar that goes silent is restarted a few times. After that, or if it cannot be
 started at all, the agent stops measuring and the run directory is removed.
 """
 
@@ -19,7 +19,7 @@ import sys
 import time
 
 from stepscope.agent import bootstrap, state
-from stepscope.agent.core import daemon, memory_limits, process
+from stepscope.agent.core import daemon, memory_limits, process, side_thread
 from stepscope.wire import off, run_directory, sessions_folder, share, trouble
 from stepscope.wire.env import CONFIG_NAME, ENABLED_NAME, JOB_NAME, PROCS_NAME, RUN_PREFIX, STATUS_NAME
 from stepscope.wire.ring import DEFAULT_SLOTS
@@ -38,8 +38,6 @@ SLOTS = DEFAULT_SLOTS // 4
 """Ring slots: 15 MB of memory per process instead of 60, still more than a minute at the governor's limit."""
 DELAY_NS = 3_000_000_000
 """Delay from the end of the framework's import to the start of the sidecar."""
-_LATER_S = 0.5
-"""What a sidecar waits longer that is started at once: until then the job removes the run directory at its exit."""
 _LOOK_NS = 30_000_000_000
 _SILENT_S = 60.0
 """Seconds without a published status after which the sidecar counts as dead or stopped."""
@@ -101,8 +99,6 @@ def _arm(settings: dict[str, Any]) -> Optional[ImportHook]:
     if owner is not None and bootstrap.HOOK is not None:
         for name in bootstrap.COMPUTES:
             bootstrap.HOOK.after_import(name, owner.begin)
-        for name in bootstrap.UNSAMPLED:
-            bootstrap.HOOK.after_import(name, owner.begin_unsampled)
     return bootstrap.HOOK
 
 
@@ -183,8 +179,6 @@ class Owner:
         self.run = run_directory.make("", time.monotonic_ns(), me, SLOTS)
         self.starts = 0
         self._next_ns = 0
-        self._waits_until_ns = 0
-        """Until when a sidecar that was started at once does nothing but wait; 0: none was."""
         try:
             run_directory.write_json(os.path.join(self.run, ENABLED_NAME), settings)
             run_directory.write_json(os.path.join(self.run, JOB_NAME), self._job(me))
@@ -218,18 +212,16 @@ class Owner:
             self.leave()
             return
         if not self._next_ns:
-            self._next_ns = current.now() + (DELAY_NS if not self.starts else DELAY_NS + _LOOK_NS)
+            self._next_ns = current.now() + DELAY_NS
             current.hooks.on_tick(self.tick)
+            if side_thread.FORK_WARNS:
+                os.register_at_fork(before=self._hurry)
 
-    def begin_unsampled(self, module: Foreign) -> None:
-        """Called when a framework has been imported whose jobs have no thread of the agent: start the sidecar."""
-        del module
-        current = state.CURRENT
-        if current is None:
-            self.leave()
-        elif not self._next_ns and not self.starts and self.pid == os.getpid() and has_room():
-            self._waits_until_ns = current.now() + DELAY_NS
-            self._start(current, DELAY_NS / 1e9 + _LATER_S)
+    def _hurry(self) -> None:
+        """The process forks: start the sidecar now, because the thread that would do it may rest (``Sampler.rest``)."""
+        if not self.starts and self.pid == os.getpid() and state.CURRENT is not None:
+            self._next_ns = 1
+            self.tick(state.CURRENT.now())
 
     def tick(self, now_ns: int) -> None:
         """Called a few times a second; starts the sidecar when it is due."""
@@ -247,18 +239,18 @@ class Owner:
             return
         self._start(current)
 
-    def _start(self, current: AgentState, wait_s: float = 0.0) -> None:
+    def _start(self, current: AgentState) -> None:
         self.starts += 1
         try:
-            daemon.start(self.command(wait_s))
+            daemon.start(self.command())
         except OSError as error:
             current.take_out("its sidecar cannot be started: %s" % error)
             self._remove()
 
-    def command(self, wait_s: float = 0.0) -> str:
+    def command(self) -> str:
         """The shell command that starts the sidecar; STEPSCOPE_ALWAYS keeps the sidecar itself from being measured."""
         package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-        words = [str(self._settings["python"]), "-I", "-c", _CODE, package, self.run, str(self.starts), "%g" % wait_s]
+        words = [str(self._settings["python"]), "-I", "-c", _CODE, package, self.run, str(self.starts)]
         log = shlex.quote(os.path.join(self.run, "sidecar.log"))
         line = " ".join(shlex.quote(word) for word in words)
         return "cd /; STEPSCOPE_ALWAYS=0 STEPSCOPE_RUN= %s </dev/null >/dev/null 2>>%s &" % (line, log)
@@ -272,8 +264,8 @@ class Owner:
         return age < _SILENT_S
 
     def leave(self) -> None:
-        """At exit: remove the run directory if no sidecar reads it, or the one that was started still waits."""
-        if self.pid == os.getpid() and (not self.starts or time.monotonic_ns() < self._waits_until_ns):
+        """At exit: remove the run directory if no sidecar reads it."""
+        if self.pid == os.getpid() and not self.starts:
             self._remove()
 
     def _remove(self) -> None:

@@ -2,8 +2,9 @@
 
 The payload's sitecustomize imports this in every Python process of a run, so it is short, imports nothing that the
 interpreter has not loaded already, makes no thread and opens no file. The first import of one of ``ROOTS`` makes the
-agent's state and attaches the probes. Callbacks run after the import of exactly named modules, while that module's
-import lock is held, and never import a framework themselves.
+agent's state and attaches the probes; in a process without a framework the collector's signal does (``listen``).
+Callbacks run after the import of exactly named modules, while that module's import lock is held, and never import a
+framework themselves.
 
 A finder at the front of ``sys.meta_path`` answers for the awaited names only. It returns the other finders' spec with
 its loader unchanged: only that loader's ``exec_module`` is shadowed, on the instance, until it has run. So
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from importlib.machinery import ModuleSpec
     from types import ModuleType
+    from typing import Optional
 
     from stepscope.agent.core.foreign import Foreign
 
@@ -29,13 +31,14 @@ if TYPE_CHECKING:
 
 ROOTS = ("tensorflow", "keras", "tf_keras", "onnxruntime", "torch", "jax")
 """Packages whose first import starts the measurement of a process."""
-COMPUTES = ("tensorflow", "onnxruntime")
+COMPUTES = ("tensorflow", "onnxruntime", "torch", "jax")
 """Packages whose import also starts sampling."""
-UNSAMPLED = ("torch", "jax")
-"""Packages whose jobs have steps or tasks but, of themselves, no thread of the agent."""
 
 _PEERS = "/peers.jsonl"
 """``wire.env.PEERS_NAME``, which costs an import."""
+
+_signal: Foreign = __import__("_signal")
+"""The interpreter's own module: ``signal`` costs an import of ``enum``."""
 
 HOOK: ImportHook | None = None
 
@@ -86,6 +89,8 @@ class ImportHook:
         self._awaited: dict[str, list[Callback]] = {name: [] for name in ROOTS}
         self._running: set[str] = set()
         self._once = _thread.allocate_lock()
+        self.plain: Optional[Callable[[], object]] = None
+        """Starts the agent's thread in a process without a framework; None until the process is measured."""
         try:
             self.folder = os.getcwd()
         except OSError:
@@ -164,6 +169,24 @@ class ImportHook:
         if not measured:
             self.remove()
 
+    def wake(self) -> None:
+        """On the main thread, in the handler of a signal: measure this process although it has imported no framework.
+
+        The first signal only makes a thread, which imports our code: here some module may be half imported. It handles
+        none of the job's signals, as those of ``agent.core.side_thread``. A later signal starts the sampling.
+        """
+        if self.plain is not None:
+            self.plain()
+        elif not self._once.locked():
+            import threading  # the thread that imports it first is the main one to it
+
+            del threading
+            before = _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
+            try:
+                _thread.start_new_thread(self.activate, ())
+            finally:
+                _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
+
     def _tell(self, error: Exception) -> None:
         """Leave a line in the run directory: this process has no log to report the error in."""
         try:
@@ -175,6 +198,7 @@ class ImportHook:
     def remove(self) -> None:
         """Leave ``sys.meta_path``; no callback runs after this."""
         self._awaited = {}
+        self.plain = None
         if self in sys.meta_path:
             sys.meta_path.remove(self)
 
@@ -194,3 +218,27 @@ def arm(run: str) -> None:
         if name in sys.modules:
             HOOK.activate()
             return
+
+
+def listen() -> None:
+    """Have the collector's signal wake this process; a program that handles that signal itself is left alone.
+
+    SIGURG is ignored by default, so that it cannot harm a program that another has replaced meanwhile by ``exec``.
+    """
+    try:
+        if HOOK is not None and _signal.getsignal(_signal.SIGURG) == _signal.SIG_DFL:
+            _signal.signal(_signal.SIGURG, _woken)
+            _signal.siginterrupt(_signal.SIGURG, False)
+    except (OSError, ValueError):  # not the main thread, or not the main interpreter: such a process is not woken
+        pass
+
+
+def _woken(_number: int, _frame: Foreign) -> None:
+    """The collector says that this process has lived for some seconds, and computes."""
+    hook = HOOK
+    if hook is None:
+        return
+    try:
+        hook.wake()
+    except (ImportError, OSError, RuntimeError) as error:
+        hook._tell(error)

@@ -288,7 +288,7 @@ class DutyCycle:
         """What the agent's thread has taken of a core since this was first asked; what has a budget of its own is not
         in it."""
         used = time.thread_time_ns() - self._state.hooks.apart_ns
-        if self._asked is None:
+        if self._asked is None or used < self._asked[1]:  # it may have been started again
             self._asked = (now_ns, used)
         since = now_ns - self._asked[0]
         return (used - self._asked[1]) / since if since >= THREAD_KNOWN_NS else THREAD_RATIO

@@ -11,7 +11,7 @@ from stepscope.agent import state
 from stepscope.agent.capture.commands import Commands
 from stepscope.agent.capture.controller import KIND
 from stepscope.agent.capture.first_look import FirstLook
-from stepscope.agent.core import frames
+from stepscope.agent.core import frames, side_thread
 from stepscope.agent.probes import registry
 from stepscope.agent.sampling.sampler import Sampler
 from stepscope.agent.way_out import WayOut
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         pid: int
         folder: str
         began: dict[str, int]
+        plain: Optional[Callable[[], object]]
 
         def after_import(self, name: str, callback: Callable[[Foreign], object]) -> None:
             """Call ``callback(module)`` after each execution of ``name``."""
@@ -61,10 +62,21 @@ class Running:
             frames.exclude(str(folder))
         self._say(name, module)
         if name in self._computes:
+            self.begin()
+
+    def begin(self) -> None:
+        """Start the agent's thread, once."""
+        if self._over or self.state.lines.out:
+            return
+        if self.sampler is None:
             self._say("numpy", sys.modules.get("numpy"))
-            if self.sampler is None and not self._over:
-                self._begin()
-            self.register_exit()
+            self._begin()
+        self.register_exit()
+
+    def woken(self) -> None:
+        """The process lives for long: start the agent's thread, if there is none."""
+        with self.state.guard("sampler"):
+            self.begin()
 
     def _begin(self) -> None:
         self.start_thread()
@@ -96,6 +108,12 @@ class Running:
             self.state.hooks.on_tick(self.state.hooks.off.look)
             self.sampler = Sampler(self.state)
             self.sampler.start()
+
+    def before_fork(self) -> None:
+        """The process is about to fork: let the thread rest if it is the only other one."""
+        with self.state.guard("fork"):
+            if self.sampler is not None:
+                self.sampler.rest()
 
     def _denser(self, command: dict[str, object]) -> None:
         """A window of native stacks begins: sample Python stacks at the same rate."""
@@ -156,6 +174,8 @@ def start(hook: Hook, roots: Collection[str], computes: Collection[str]) -> bool
     state.CURRENT = current
     os.register_at_fork(after_in_child=current.after_fork)
     running = Running(current, computes, hook.began)
+    if side_thread.FORK_WARNS:
+        os.register_at_fork(before=running.before_fork)
     running.register_exit()
     current.hooks.on_uninstall(hook.remove)
     for name in roots:
@@ -164,7 +184,8 @@ def start(hook: Hook, roots: Collection[str], computes: Collection[str]) -> bool
         hook.after_import(module_name, functools.partial(current.attach, probe, attach))
     for probe, module_name, attach in registry.targets(current):
         hook.after_import(module_name, functools.partial(current.attach, probe, attach))
-    current.membership.look()  # a process without a framework has no thread of ours that would look later
+    current.membership.look()  # a process without a framework may have no thread of ours that would look later
+    hook.plain = running.woken
     return True
 
 

@@ -146,7 +146,7 @@ def _why_none(view: SessionView) -> str:
     framework = view.get(job_framework.build)
     if framework is None or framework.sampled:
         return "expected a job that ran Python for a second or more"
-    return f"stepscope samples no Python stacks of {framework.title}; expected a job with TensorFlow or ONNX Runtime"
+    return "expected a job that ran Python for some seconds: one without a framework is not sampled from its start"
 
 
 def _pick(

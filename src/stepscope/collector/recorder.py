@@ -22,7 +22,7 @@ from stepscope.collector.launch import apply, give_way, rundir, sidecar_death
 from stepscope.collector.launch.mask import mask_text
 from stepscope.collector.memory import allocator
 from stepscope.collector.memory.look_schedule import LookSchedule
-from stepscope.collector.recording import signals, sources
+from stepscope.collector.recording import signals, sources, waking
 from stepscope.collector.recording.drain import Drainer
 from stepscope.collector.recording.host_info import host_info
 from stepscope.collector.recording.sampling import Sampling
@@ -78,6 +78,7 @@ class Recording:
         self.memory = MemoryCaptures(self)
         self.python = PythonCaptures(self)
         self._look_schedule = LookSchedule(self, time.monotonic_ns())
+        self._waking = waking.Waking(run)
         self._sources = sources.SourceCopies(self.writer)
         self._next_drain_ns = 0
         self._next_sample_ns = 0
@@ -131,6 +132,8 @@ class Recording:
             self.sampling.sample(now_ns, self.job, self.drainer.alive_pids())
             self._kills.look(now_ns, self._pids())
             self._look_schedule.tick(now_ns)
+            if self.job is not None and self.job.mode == "run":
+                self._waking.look({self.job.pid, *self.sampling.children()[0]})
             self._rescue_launcher()
         if now_ns >= self._next_flush_ns or (self.drainer.pending() >= _FLUSH_RECORDS and not self.disk_problem):
             early = now_ns - self._origin_ns < _SOON_NS
@@ -310,8 +313,8 @@ class Recording:
         if not self._workers() and self.manifest.mode != "attach":
             self.note(
                 "DX108",
-                "no process of the job imported TensorFlow, Keras or ONNX Runtime with stepscope active, "
-                "so only processes and the host were measured",
+                "no Python process of the job imported a framework, or computed for more than some seconds, with "
+                "stepscope active, so only processes and the host were measured",
             )
 
     def recovered(self) -> list[str]:

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
     from stepscope.derive.view import SessionView
 
-SAMPLED = frozenset({"tensorflow", "onnxruntime"})
-"""Frameworks whose import starts the sampling of Python stacks (``agent.bootstrap.COMPUTES``; a test compares)."""
+SAMPLED = frozenset({"tensorflow", "onnxruntime", "torch", "jax"})
+"""Frameworks whose import starts the sampling of Python stacks (``agent.bootstrap.COMPUTES``; a test compares). Other
+processes are sampled from some seconds after their start (``collector.recording.waking``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +54,7 @@ class JobFramework:
 
     @property
     def sampled(self) -> bool:
-        """Whether Python stacks are sampled in such a job."""
+        """Whether Python stacks are sampled in such a job from its first import of a framework on."""
         return not self.imported.isdisjoint(SAMPLED)
 
 

@@ -1,4 +1,4 @@
-"""The framework whose calls make the steps and are not measured: PyTorch or JAX.
+"""The framework whose calls make the steps and are not measured: PyTorch, JAX, or NumPy where it is the only one.
 
 Of PyTorch an optimizer's steps and the waits for a DataLoader are seen, of JAX its import; of both the steps that
 stepscope.step() marks. Their calls are not: all else of such a step looks like Python between calls. Nothing may be
@@ -16,6 +16,7 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
 
+NUMPY = TITLES["numpy"]
 NAMES = {name: TITLES[name] for name in ("torch", "jax")}
 """Frameworks whose calls are not measured, and their names in reports."""
 MIN_RATIO = 0.9
@@ -34,6 +35,8 @@ def framework(view: SessionView) -> str:
     waits = anatomy.ratio("input-wait") if steps.worker.all(DataLoaderMade) else 0.0
     if anatomy.ratio("other-python") < MIN_RATIO * (1.0 - waits):
         return ""
+    if set(view.frameworks) == {"numpy"}:
+        return NUMPY
     return next((title for name, title in NAMES.items() if name in view.frameworks), "")
 
 

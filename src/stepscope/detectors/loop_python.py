@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from stepscope.causes.general import waits
 from stepscope.causes.host import user_spans
 from stepscope.causes.system import caches
+from stepscope.derive import unmeasured
 from stepscope.derive.numeric import proportion
-from stepscope.derive.python import doing, stack_samples
+from stepscope.derive.python import doing, known_python, stack_samples
 from stepscope.detectors.base import cost_of
 from stepscope.model.report.finding import Evidence
 from stepscope.units import Ratio
@@ -124,6 +125,15 @@ def in_arrays(view: StepsView, found: LoopPython) -> bool:
     ]
     inside = [s for s in mine if any(NUMPY in frame.file for frame in s.below_user()[:1])]
     return stack_samples.weight_of(inside) >= MOST * max(1, stack_samples.weight_of(mine))
+
+
+def calls_none(view: StepsView, spot: HotSpot) -> bool:
+    """Whether most of a function's time is in Python that calls no framework, where calls are not measured."""
+    key = (spot.culprit.file, spot.culprit.function)
+    between = [s for s in view.samples if s.component == "other-python"]
+    mine = [s for s in between if (c := s.culprit) is not None and (c.file, c.function) == key]
+    arrays = unmeasured.framework(view) != unmeasured.NUMPY
+    return known_python.share(mine, view.source_of, arrays=arrays) >= known_python.MIN_RATIO
 
 
 def is_loop(view: StepsView, spot: Spot) -> bool:

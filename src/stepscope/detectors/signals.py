@@ -94,7 +94,8 @@ OF_TENSORFLOW = frozenset({Signal.TRACES, Signal.GRAPHS, Signal.NODES, Signal.LI
 OF_TRACES = frozenset({Signal.OP_TRACE, Signal.DEVICE_TRACE, Signal.PROGRAMS})
 """Signals that a running job gives by TensorFlow's profiler."""
 OF_SAMPLES = frozenset({Signal.SAMPLES, Signal.STACKS})
-"""Signals of a job whose Python stacks are sampled."""
+"""Signals of sampled Python stacks."""
+LATE = "is sampled from some five seconds after its start, if it computes"
 MIN_SAMPLED_NS = 1_000_000_000
 """Steps that last longer are sampled, at 20 samples per second, if their thread is."""
 _STEPS = {
@@ -113,8 +114,6 @@ def given(signal: Signal, framework: JobFramework, *, pipelines: bool = False) -
     """Whether a job that is measured can give a signal, whatever this run gave. ``pipelines``: for what is asked of
     tf.data, which TensorFlow's profiler shows whatever computes the steps.
     """
-    if signal in OF_SAMPLES:
-        return framework.sampled
     if signal in OF_TRACES and pipelines:
         return framework.traceable
     return signal not in OF_TENSORFLOW | OF_TRACES or "tensorflow" in framework.computes
@@ -131,6 +130,8 @@ def hint(signal: Signal, view: SessionView) -> str:
     framework, steps = view.get(job_framework.build), view.steps
     if signal is Signal.STEPS and framework is not None and "tensorflow" not in framework.computes:
         return _STEPS[framework.computes[0] if framework.computes else ""]
+    if signal in OF_SAMPLES and framework is not None and not framework.sampled:
+        return f"a process without a framework {LATE}"
     if signal is Signal.SAMPLES and steps is not None and steps.span[1] - steps.span[0] >= MIN_SAMPLED_NS:
         return "no sample was taken of the thread that makes the steps"
     if signal is Signal.MEMBERS and len(view.get(members.build)) > 1:

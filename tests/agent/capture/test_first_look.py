@@ -35,6 +35,7 @@ class Process:
         self.captures = SimpleNamespace(
             asked=0, served=False, profiled=bool, order=self.orders.append, sizes=GraphSizes()
         )
+        self.captures.tracers = {"profiler": None}
 
     def since(self, index: int, _most: int) -> tuple[int, list[tuple[int, ...]]]:
         """Records from ``index`` on."""
@@ -109,3 +110,13 @@ def test_steps_that_are_too_dear_are_told_of(process: Process) -> None:
     (line,) = process.logged
     assert line["begun"] is False
     assert "tracing one step would cost the job about 4." in str(line["problem"])
+
+
+def test_a_process_that_nothing_can_trace_asks_for_nothing(process: Process) -> None:
+    """PyTorch has steps, and no profiler of ours: no capture is begun that would be refused."""
+    process.captures.tracers.clear()
+    look = looking(process)
+    for at_ms in (0, 400):
+        process.written += calls(4, at_ms=at_ms)
+        look.tick((at_ms + 400) * MS)
+    assert (process.orders, process.logged) == ([], [])

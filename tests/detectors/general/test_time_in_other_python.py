@@ -71,3 +71,15 @@ def test_the_loop_itself_is_not_claimed() -> None:
         job.samples([at * PERIOD + 10 * MS, at * PERIOD + PERIOD - 15 * MS], Frame(SCRIPT, "main", REPORT))
     (found,), _ = look(DETECTOR, job)
     assert (found.severity, found.cost.basis) == ("info", "unknown")
+
+
+def test_the_lines_of_calls_that_are_not_measured_are_told_without_a_claim() -> None:
+    """In a loop of JAX a line may be JAX's work: it is named, and nothing is said to be Python's or to be saved."""
+    job = Job()
+    job.framework("jax", "0.10.2")
+    job.step().every(PERIOD, STEPS, dur=PERIOD)
+    job.samples([i * PERIOD + 50 * MS for i in range(STEPS)], Frame(SCRIPT, "main", REPORT))
+    (finding,), _ = look(DETECTOR, job)
+    assert finding.title.startswith("calls of JAX and other Python take 100 % of the steps")
+    assert (finding.where[0].line, finding.severity, finding.cost.basis) == (REPORT, "info", "unknown")
+    assert [remedy.id for remedy in finding.remedies] == ["see-the-ops"]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from tests.derive.sessions import MS, SCRIPT, US, Frame
+from tests.derive.sessions import MS, SCRIPT, US, Frame, Job
 from tests.detectors.asking import codes
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
 from tests.detectors.jobs import PERIOD, REPORT, STEPS, sampled, train_loop, unsampled
 
 from stepscope.detectors.host.slow_python_in_loop import DETECTOR
+from stepscope.wire.kinds import Kind
 
 FIXTURES = Fixtures(
     firing=lambda: sampled(after=50 * MS),
@@ -44,3 +45,57 @@ def test_logging_now_and_then_is_none() -> None:
         Frame(SCRIPT, "report", 8),
     )
     assert codes(job) == []
+
+
+TORCH_LOOP = """\
+import json
+import math
+import torch
+def tidy(rows):
+    total = 0.0
+    for row in rows:
+        total += math.sqrt(abs(row))
+    return json.dumps(total)
+def mix(x):
+    return x @ x.T
+def main():
+    for batch in loader:
+        loss = model(mix(batch))
+        loss.backward()
+        optimizer.step()
+        tidy(rows)
+"""
+LIBRARY = "/usr/lib/python3.11/"
+TORCH = LIBRARY + "site-packages/torch/autograd/graph.py"
+ENCODE = Frame(LIBRARY + "json/encoder.py", "encode", 1, own=False)
+
+
+def torch_loop(*leaves: Frame) -> Job:
+    """A loop of PyTorch whose samples are all in ``main`` and in what it calls there."""
+    job = Job()
+    job.framework("torch", "2.13.0")
+    job.sources[SCRIPT] = TORCH_LOOP
+    main = {"call_file": SCRIPT, "call_line": 15, "call_function": "main"}
+    ends = job.call(Kind.APPLY, "optimizer step", role="optimizer", **main)
+    ends.every(PERIOD, STEPS, dur=0, start=90 * MS)
+    job.samples([i * PERIOD + 50 * MS for i in range(STEPS)], *leaves)
+    return job
+
+
+@pytest.mark.parametrize(
+    ("found", "leaves"),
+    [
+        (True, (Frame(SCRIPT, "main", 16), Frame(SCRIPT, "tidy", 7))),
+        (True, (Frame(SCRIPT, "main", 16), Frame(SCRIPT, "tidy", 8), ENCODE)),
+        (False, (Frame(SCRIPT, "main", 14), Frame(TORCH, "_engine_run_backward", 1, own=False))),
+        (False, (Frame(SCRIPT, "main", 14),)),
+        (False, (Frame(SCRIPT, "main", 13), Frame(SCRIPT, "mix", 10))),
+        (False, (Frame(SCRIPT, "main", 12),)),
+    ],
+)
+def test_calls_of_pytorch_are_no_slow_python(found: bool, leaves: tuple[Frame, ...]) -> None:
+    """What may be PyTorch's work is not blamed, with a frame of its own or without; what calls it nowhere is."""
+    job = torch_loop(*leaves)
+    seen, _ = look(DETECTOR, job)
+    assert [finding.where[0].function for finding in seen] == (["tidy"] if found else [])
+    assert all("TensorFlow" not in finding.explanation for finding in seen)

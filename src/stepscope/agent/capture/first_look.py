@@ -63,6 +63,8 @@ class FirstLook:
 
     def _look(self, now_ns: int) -> None:
         captures = self._state.captures
+        if not captures.tracers:  # no framework that could be traced was imported so far
+            return
         if captures.asked or captures.profiled() or captures.served:  # somebody looks already, or profiles
             self._end()
             return

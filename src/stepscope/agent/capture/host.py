@@ -2,7 +2,7 @@
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Protocol
 
     from stepscope.agent.core.graph_sizes import GraphSizes
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
         """Sizes of the graphs traced so far."""
         profiled: Callable[[], bool]
         """Test whether the user's own profiler is running."""
+
+        @property
+        def tracers(self) -> Mapping[str, object]:
+            """What can trace here."""
 
         def order(self, fields: dict[str, object]) -> None:
             """Carry out a command."""

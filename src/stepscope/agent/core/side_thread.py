@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import _thread
 import signal
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _FAULTS = frozenset((signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP))
+
+FORK_WARNS = sys.version_info >= (3, 12)
+"""Whether ``os.fork`` warns if the process has another thread."""
 
 
 def start(function: Callable[..., object], *args: object) -> None:

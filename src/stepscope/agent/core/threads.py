@@ -65,13 +65,13 @@ class Threads:
         return self.current()
 
     def of(self, ident: int, name: str = "") -> int:
-        """The id of any thread of the process, by its ``threading.get_ident``.
+        """The id of any thread of the process, by its ``threading.get_ident``; a new one for one that has a ``name``.
 
         Threads made by native code have no Thread object and lose their thread-local values between two calls of
         Python: they are known by ``ident``. ``current_thread`` is not called: it would make them visible to the job.
         """
         thread = _THREADS.get(ident) or _starting(ident)
-        known = self._idents.get(ident)
+        known = self._idents.get(ident) if not name else None
         if known is not None and (known[1]() if known[1] is not None else None) is thread:
             return known[0]
         number = min(self._lines.new_id("thread"), _MAX_THREADS)

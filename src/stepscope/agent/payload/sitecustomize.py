@@ -13,6 +13,7 @@ if sys.version_info >= (3, 9) and os.environ.get("STEPSCOPE_RUN"):
         from stepscope.agent import bootstrap
 
         bootstrap.arm(os.environ["STEPSCOPE_RUN"])
+        bootstrap.listen()
     except Exception:  # the job runs as without us, and the report says why; same form as wire/trouble.py
         try:
             import json

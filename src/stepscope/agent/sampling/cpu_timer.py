@@ -29,6 +29,7 @@ from stepscope.wire.kinds import Flag, Kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import FrameType
     from typing import Optional
 
@@ -82,6 +83,8 @@ class CpuTimer:
         self._period_ns = 1_000_000_000 // HZ
         self._failed = False
         self._paused = False
+        self.waker: Optional[Callable[[], object]] = None
+        """Called at each tick, on the main thread, while it is set."""
         self.clock = 0
         """Clock id of the main thread's CPU time; 0 if there is no timer."""
         self.pid = 0
@@ -149,6 +152,8 @@ class CpuTimer:
         if frame is None or self._failed or not self.clock:
             return
         try:
+            if self.waker is not None:
+                self.waker()
             stack, _ = self._stacks.stack(frame)
             self._state.write(time.monotonic_ns(), self._period_ns, 0, stack, _SAMPLE, _CPU, self._thread)
         except Exception as error:

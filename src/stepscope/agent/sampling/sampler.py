@@ -68,6 +68,11 @@ _OURS = 2
 _STOP_TIMEOUT_S = 10.0
 """Longest wait for the thread, which ends at once but for what it is doing. It may be letting go of the last reference
 to an iterator of the job's: that waits for Python in the input, which after the interpreter's end never returns."""
+_REST_S = 1.0
+"""Longest wait for the thread before a fork."""
+_GONE_NS = 20_000_000
+"""Longest wait for the kernel to take the ended thread away."""
+_TASKS = "/proc/self/task"
 _LEAST_PAUSE_S = 0.02
 _IDLE = frozenset(
     (
@@ -111,7 +116,9 @@ class Sampler:
         self._dense_until = 0
         self._noted = (0, 0)
         """Time of the last look in a gap, and the number of calls counted until then."""
-        self._ident = 0
+        self._ident = self._native = 0
+        self._rests = False
+        """Whether the thread has been asked to end until the next tick of the CPU timer."""
         self.pid = os.getpid()
         self.cpu_ns = 0
         """CPU time that the thread has used."""
@@ -132,6 +139,34 @@ class Sampler:
             self._stop.release()
         if self._ident and self._ident != _thread.get_ident():
             self._ended.acquire(timeout=_STOP_TIMEOUT_S)
+
+    def rest(self) -> None:
+        """Before a fork: end the thread if it is the only other one of the process; the CPU timer starts it again.
+
+        From Python 3.12 on ``os.fork`` warns where there is more than one thread, as the kernel counts them. Threads of
+        the job's own, or of its libraries, bring that warning without us, too.
+        """
+        if self.pid != os.getpid() or self._rests or not self._timer.clock or len(os.listdir(_TASKS)) != _OURS:
+            return
+        self._rests = True
+        self._timer.pause(paused=False)
+        self._timer.waker = self._wake
+        self._stop.release()
+        if self._ended.acquire(timeout=_REST_S):
+            self._ended.release()
+            until = self._state.now() + _GONE_NS
+            while os.path.exists("%s/%d" % (_TASKS, self._native)) and self._state.now() < until:
+                time.sleep(0)
+
+    def _wake(self) -> None:
+        """On the main thread: start the thread again, once it has ended."""
+        if self._ended.acquire(blocking=False):
+            self._timer.waker = None
+            if not self._stop.locked():
+                self._stop.acquire()
+            self._rests = False
+            self._main_cpu = self._timer.used_ns()
+            side_thread.start(self._run)
 
     def denser(self, hz: float, seconds: float) -> None:
         """On the agent's thread: sample at ``hz`` for ``seconds``, whatever it costs; 0: return to the normal rate.
@@ -160,20 +195,21 @@ class Sampler:
     def _run(self) -> None:
         state = self._state
         try:
-            self._ident = _thread.get_ident()
+            self._ident, self._native = _thread.get_ident(), threading.get_native_id()
             thread = state.threads.of(self._ident, "stepscope-agent")
             self._loop(thread)
         except Exception as error:
             state.take_out("its thread failed: %s: %s" % (type(error).__name__, error))
         finally:
-            self._timer.stop()
+            if not self._rests:
+                self._timer.stop()
             self._locks.close()
             self._ended.release()
 
     def _loop(self, thread: int) -> None:
         state = self._state
         last = second = state.now()
-        cpu = apart = 0
+        cpu, apart = 0, state.hooks.apart_ns
         ticks = 0
         while not self._wait():
             now = state.now()
@@ -202,7 +238,8 @@ class Sampler:
                 used = time.thread_time_ns()
                 state.write(now, used - cpu, state.records.written(), 0, _TICK, 0, thread)
                 self._adapt(now, used - cpu - (state.hooks.apart_ns - apart), ticks)
-                cpu = self.cpu_ns = used
+                self.cpu_ns += used - cpu
+                cpu = used
                 apart = state.hooks.apart_ns
                 second, ticks = now, 0
 

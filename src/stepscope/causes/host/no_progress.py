@@ -18,7 +18,7 @@ import numpy as np
 
 from stepscope.derive.machine.rivals import is_child
 from stepscope.derive.numeric import intervals
-from stepscope.derive.python import stack_samples
+from stepscope.derive.python import framework_files, stack_samples
 from stepscope.model.log.events import ThreadSeen
 from stepscope.model.log.program import ThreadDied
 from stepscope.units import format_ns
@@ -56,8 +56,8 @@ class ThreadAt:
     """The function that this line called, "" for a call in C that leaves no frame."""
     module: str
     """The file of that function, without folders."""
-    framework: bool
-    """Whether the user's line was inside TensorFlow or Keras."""
+    framework: str
+    """The framework that the user's line was inside of; "" for none."""
     waits_for_cluster: bool
     same_ratio: float
     """Share of its samples in the same function of user code."""
@@ -229,7 +229,7 @@ def _thread_at(taken: Sequence[Sample], since: int, name: str, *, main: bool) ->
         waits_for_cluster=last.waits_for_cluster,
         inside=below[0].function if below and last.culprit is not None else "",
         module=below[0].file.rpartition("/")[2] if below and last.culprit is not None else "",
-        framework=last.in_tensorflow,
+        framework=next((title for frame in below if (title := framework_files.framework_of(frame.file))), ""),
         same_ratio=count / len(shown),
         samples=len(late),
         last_ns=int(shown[-1].at),

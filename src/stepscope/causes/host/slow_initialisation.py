@@ -66,7 +66,7 @@ def build(view: StepsView) -> Startup | None:
     steps = view.steps
     if not stack_samples.sampled(steps):
         return None
-    began = max((e.at for e in steps.worker.all(Framework)), default=0)
+    began = max((e.at for e in steps.worker.all(Framework) if e.name != "numpy"), default=0)  # whose import is not seen
     first, last = int(steps.windows[0][0]), int(steps.windows[1][-1])
     window = np.array([began], np.int64), np.array([max(first, began)], np.int64)
 

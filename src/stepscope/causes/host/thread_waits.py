@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive.python.stack_samples import is_framework
+from stepscope.derive.python.framework_files import framework_of
 from stepscope.model.session.hang import HangFrame
 
 if TYPE_CHECKING:
@@ -110,12 +110,13 @@ def _waits_for_work(thread: HangThread, own: HangFrame, inner: Sequence[HangFram
 
 def _by_function(thread: HangThread, inner: Sequence[HangFrame], function: str) -> tuple[str, str]:
     call = f" ({function})" if function else ""
+    inside = next((title for frame in inner if (title := framework_of(frame.file))), "")
     to_end = " to end" if function in {"join", "_wait_for_tstate_lock"} else ""
     rules = (
         (_is_in(inner, _QUEUES, _QUEUE_CALLS) and not _is_in(inner, _OF_PROCESSES), "queue", f"for a queue{call}"),
         (_is_in(inner, _PROCESSES) and not _sleeps(thread), "process", f"for another process{call}"),
         (_is_in(inner, _INPUT), "dataset", "for a batch of its dataset"),
-        (any(is_framework(frame.file) for frame in inner), "framework", f"inside TensorFlow{call}"),
+        (bool(inside), "framework", f"inside {inside}{call}"),
         (_is_in(inner, _NETWORK), "network", f"for the network{call}"),
         (_is_in(inner, _THREADS), "thread", f"for another thread{to_end}{call}"),
         (_sleeps(thread), "sleep", "for something in a loop of sleeps"),

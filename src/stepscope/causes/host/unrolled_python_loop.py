@@ -14,7 +14,7 @@ import numpy as np
 
 from stepscope.causes.host import repeated_code
 from stepscope.derive.numeric import intervals
-from stepscope.derive.python import loop_source, stack_samples
+from stepscope.derive.python import framework_files, loop_source, stack_samples
 from stepscope.model.log.events import ModelBuilt, Traced
 from stepscope.model.log.graph import GraphRead
 from stepscope.wire.kinds import Kind
@@ -174,7 +174,7 @@ def _loops(view: StepsView, inside: list[Sample]) -> tuple[UnrolledLoop, ...]:
         seen = set()
         traced = next((i for i, frame in enumerate(sample.frames) if TRACED in frame.file), 0)
         for frame in sample.frames[traced:]:
-            framework_above = framework_above or (not frame.own and stack_samples.is_framework(frame.file))
+            framework_above = framework_above or (not frame.own and framework_files.is_framework(frame.file))
             if not (frame.own and framework_above):
                 continue
             forward = True

@@ -132,7 +132,8 @@ def _calling(worker: Worker) -> set[int]:
 def _ledger(scope: _Scope) -> Ledger:
     """One ledger."""
     lived = scope.life
-    begun = Part(phase="start", ns=lived.armed_ns - lived.begin_ns, spans=interval(lived.begin_ns, lived.armed_ns))
+    start: Phase = "start" if len(lived.imports[0]) else "not-seen"  # without a framework the program runs by then
+    begun = Part(phase=start, ns=lived.armed_ns - lived.begin_ns, spans=interval(lived.begin_ns, lived.armed_ns))
     imports = _part("imports", lived.imports, count=len(lived.imports[0]))
     shown = _shown(scope)
     broken = _broken(scope, shown)

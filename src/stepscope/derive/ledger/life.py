@@ -54,8 +54,11 @@ def of(worker: Worker, manifest: Manifest) -> Life:
 
 
 def _imports(worker: Worker) -> Intervals:
-    """Imports of frameworks. Older sessions do not say how long each took: from the first to the end of the last."""
-    found = worker.all(Framework)
+    """Imports of frameworks. Older sessions do not say how long each took: from the first to the end of the last.
+
+    When NumPy was imported is not seen: its line is written when the process begins to be sampled.
+    """
+    found = [event for event in worker.all(Framework) if event.name != "numpy"]
     if not found:
         return intervals.empty()
     ends = np.array([event.at for event in found], np.int64)

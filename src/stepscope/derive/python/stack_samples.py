@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from stepscope.derive.python.framework_files import AGENT, is_framework
 from stepscope.model.log.events import Code, Stack
 from stepscope.model.log.waits import WaitSeen
 from stepscope.wire.kinds import Flag, Kind
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 _OP_FUNCTIONS = frozenset({"quick_execute", "TFE_Py_FastPathExecute", "TFE_Py_Execute"})
 """Python functions whose own line is the C call that runs an eager op."""
 
-AGENT = "/stepscope/agent/"
-"""Folder of the agent's code, wherever it was copied to."""
 _INSTALLED = ("/site-packages/", "/dist-packages/")
 IDLE_PERIOD_NS = 200_000_000
 """Interval between two samples of an idle thread (``agent.sampling.sampler``)."""
@@ -113,7 +112,7 @@ class Sample:
 
     @property
     def in_tensorflow(self) -> bool:
-        """Whether the user's line was inside TensorFlow or Keras."""
+        """Whether the user's line was inside a framework."""
         return any(is_framework(f.file) for f in self.below_user())
 
     @property
@@ -164,12 +163,6 @@ class Sample:
 def is_agent(file: str) -> bool:
     """Whether a file is code of ours inside of the job."""
     return AGENT in file.replace("\\", "/")
-
-
-def is_framework(file: str) -> bool:
-    """Whether a file belongs to TensorFlow or Keras. The agent's folders for their probes do not."""
-    path = file.replace("\\", "/")
-    return AGENT not in path and any(part in path for part in ("/tensorflow/", "/keras/", "/tf_keras/"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

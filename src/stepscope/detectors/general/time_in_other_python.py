@@ -12,6 +12,8 @@ The device waits while the thread runs Python, or while the thread itself waits.
 `other_python_ratio`: share of the steady wall time; `part at FILE:LINE`: the part of it on a line. `waiting_ratio`:
 share of that time in which the thread was on no CPU, by samples of its CPU clock.
 
+In a job of PyTorch, JAX or NumPy the framework's calls are in it, too: the lines are named, and nothing is claimed.
+
 ## Known limits
 Reported only where no specific finding explains the time. Lines rest on stack samples, 20 a second: a run of a few
 seconds names only large parts. What the code is for is not known. Where it is known what the thread waits for, that is
@@ -51,6 +53,10 @@ RUNS = (
     Remedy(id="vectorise", text="do it with NumPy on whole arrays, or inside of the compiled step"),
     Remedy(id="do-it-less-often", text="or every N steps, or in another thread or process"),
 )
+OPS = Remedy(
+    id="see-the-ops",
+    text="see which ops these lines run: stepscope import the file that the framework's profiler writes",
+)
 WAITS = (
     Remedy(
         id="have-it-ready", text="have what it waits for ready before the step needs it, by a thread that works ahead"
@@ -72,7 +78,11 @@ class Params(general_loss.Params):
 def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding."""
     loss = general_loss.find(view, "other-python", params)
-    if loss is None or unmeasured.framework(view):
+    if loss is None:
+        return
+    untold = unmeasured.framework(view)
+    if untold:
+        yield _with_calls(view, loss, params, untold)
         return
     waiting = stack_samples.waiting_ratio(view.samples, "other-python")
     idle = waiting is not None and waiting >= params.min_waiting_ratio
@@ -88,6 +98,18 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
         remedies=WAITS if idle else RUNS,
         explanation="Nothing of the framework runs on the thread of the steps in this time"
         f"{', and the thread is on no CPU for most of it' if idle else ''}.",
+    )
+
+
+def _with_calls(view: StepsView, loss: Loss, params: Params, framework: str) -> Seen:
+    """The lines of a step whose framework's calls are not measured: which of them are its calls is not known."""
+    return loss.seen(
+        view,
+        params,
+        title=f"calls of {framework} and other Python take {loss.share_text}{loss.top_text}",
+        remedies=() if framework == unmeasured.NUMPY else (OPS,),
+        explanation=f"The calls of {framework} are not measured: a line's time may be its work, a wait for a device, "
+        "or Python.",
     )
 
 

@@ -14,9 +14,10 @@ problem.
 at least half of that time are named, with their share.
 
 ## Known limits
-While a C call holds the interpreter lock, its sample is attributed to the next line. At 20 samples a second, a run of
-10 s gives shares within about 6 points. Code that reads much memory evicts what the step's ops read: what their calls
-may get back is part of the cost's upper end alone.
+In jobs of PyTorch, JAX and NumPy only functions are named whose sampled lines call nothing of these, by their source:
+GEN012 has the lines of the rest. While a C call holds the interpreter lock, its sample is attributed to the next line.
+At 20 samples a second, a run of 10 s gives shares within about 6 points. Code that reads much memory evicts what the
+step's ops read: what their calls may get back is part of the cost's upper end alone.
 
 ## Remedy
 Do it every N steps, vectorise it, move it to another thread or process, or into the compiled step. The loop's own
@@ -32,6 +33,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.causes.host import statement_role
+from stepscope.derive import unmeasured
 from stepscope.derive.python import doing
 from stepscope.detectors import loop_python, turn_words
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, severity_of
@@ -48,7 +50,15 @@ if TYPE_CHECKING:
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding: the function with the most samples."""
-    found = loop_python.find(view, params, lambda s: statement_role.build(view, s) not in {"feeds", "call"})
+    untold = unmeasured.framework(view)
+    found = loop_python.find(
+        view,
+        params,
+        lambda spot: (
+            statement_role.build(view, spot) not in {"feeds", "call"}
+            and (not untold or loop_python.calls_none(view, spot))
+        ),
+    )
     steps = view.steps
     if found is None:
         return
@@ -68,9 +78,15 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
         evidence=found.evidence(view, "samples_on_code", params),
         cost=found.cost(view),
         remedies=(turn_words.ONCE, turn_words.AHEAD) if each else _remedies(view, found, next_waits=role == "carries"),
-        explanation="Nothing of TensorFlow, Keras, tf.data or a callback runs in this time: the loop's thread is in "
-        "user Python between two steps.",
+        explanation=f"{_nothing(untold)} runs in this time: the loop's thread is in user Python between two steps.",
     )
+
+
+def _nothing(untold: str) -> str:
+    """``untold``: the framework whose calls are not measured."""
+    if untold:
+        return f"No call of {untold}, by what the sampled lines call,"
+    return "Nothing of TensorFlow, Keras, tf.data or a callback"
 
 
 def _remedies(view: StepsView, found: LoopPython, *, next_waits: bool) -> tuple[Remedy, ...]:

@@ -235,7 +235,7 @@ def _waits(view: SessionView, main: ThreadAt) -> str:
         spot = _at(view, main).removeprefix(main.name)
         return f"{main.name} was last seen{spot}; a C call holds the interpreter lock (GIL)"
     if main.framework:
-        return f"{_at(view, main)} waits inside TensorFlow ({main.inside})"
+        return f"{_at(view, main)} waits inside {main.framework} ({main.inside})"
     return f"{_at(view, main)} waits {f'in {main.inside}' if main.inside else 'for a lock, a sleep or an answer'}"
 
 

@@ -1,9 +1,6 @@
-"""Jobs whose processes have no thread of the agent (PyTorch, JAX): they are measured, and nothing of theirs stays."""
+"""Jobs of PyTorch and JAX: they are measured and sampled, and nothing of theirs stays."""
 
 from __future__ import annotations
-
-import signal
-from pathlib import Path
 
 import pytest
 from tests.always.conftest import Environment, wait_for
@@ -53,20 +50,6 @@ def torch(environment: Environment) -> Environment:
     return environment
 
 
-def sidecars(environment: Environment) -> list[str]:
-    """Processes of ours that belong to a job of this environment: their command lines name its run directory."""
-    runs = {run.name for run in environment.runs()}
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            command = (entry / "cmdline").read_text() if entry.name.isdigit() else ""
-        except OSError:
-            continue
-        if "always_on_start" in command and any(run in command for run in runs):
-            found.append(command)
-    return found
-
-
 @pytest.mark.parametrize("program", ["steps.py", "launcher.py"])
 def test_steps_are_measured_and_nothing_stays(torch: Environment, program: str) -> None:
     """Of the job itself, and of a worker of one that only launches; the run directory goes when the session stands."""
@@ -82,25 +65,14 @@ def test_steps_are_measured_and_nothing_stays(torch: Environment, program: str) 
     (path,) = torch.finished()
     session = open_session(path)
     assert sum(int((worker.records.kind == Kind.APPLY).sum()) for worker in session.workers) > 0
+    assert all(int((worker.records.kind == Kind.SAMPLE).sum()) > 0 for worker in session.workers)
     assert (session.manifest.mode, session.manifest.state) == ("enable", "finished")
 
 
 @pytest.mark.parametrize("framework", ["torch", "jax"])
 def test_a_program_of_a_moment_leaves_nothing(torch: Environment, framework: str) -> None:
-    """Its run directory goes with it, though a sidecar that waits had been started."""
+    """No sidecar has been started for it, and its run directory goes with it."""
     program = f"import {framework}\nfrom stepscope.agent import state; print(state.CURRENT is not None)"
     assert torch.run(program) == ("True\n", "", 0)
     assert torch.runs() == []
-    assert not torch.sessions.exists()
-
-
-def test_a_program_that_is_killed_leaves_nothing(torch: Environment) -> None:
-    """Nothing of it runs at its exit: the sidecar that waits removes its run directory, and makes no session."""
-    process = torch.start("import torch, signal\nprint('ready', flush=True)\nsignal.pause()")
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
-    assert wait_for(lambda: sidecars(torch), "the sidecar")
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    wait_for(lambda: not torch.runs(), "the run directory to go")
     assert not torch.sessions.exists()
