@@ -6,6 +6,7 @@ import atexit
 import functools
 import os
 import sys
+import time
 
 from stepscope.agent import state
 from stepscope.agent.capture.commands import Commands
@@ -42,6 +43,10 @@ if TYPE_CHECKING:
 
         def remove(self) -> None:
             """Remove the hook; no callback runs after this."""
+
+
+_LAST_S = 0.0005
+"""Sleep of the main thread after all exit handlers."""
 
 
 class Running:
@@ -157,6 +162,16 @@ class Running:
         self.state.finish(cpu_ns)
 
 
+def _let_others_end() -> None:
+    """Give the interpreter's lock once more to threads that are about to end. Registered first, so that it runs last.
+
+    The thread that feeds a queue of multiprocessing removes a semaphore and then says so to Python's resource tracker,
+    which warns of a leak if the interpreter ends in between. Ours at exit makes that more frequent: of PyTorch's
+    DataLoader by spawn on one CPU 9 of 69 warned, 0 of 69 without stepscope; with this, 0 of 56.
+    """
+    time.sleep(_LAST_S)
+
+
 def start(hook: Hook, roots: Collection[str], computes: Collection[str]) -> bool:
     """Open the state and attach the probes by callbacks. False if this process cannot be measured."""
     if not os.path.isdir(hook.run) or os.path.exists(os.path.join(hook.run, GAVE_WAY_NAME)):
@@ -176,6 +191,7 @@ def start(hook: Hook, roots: Collection[str], computes: Collection[str]) -> bool
     running = Running(current, computes, hook.began)
     if side_thread.FORK_WARNS:
         os.register_at_fork(before=running.before_fork)
+    atexit.register(_let_others_end)
     running.register_exit()
     current.hooks.on_uninstall(hook.remove)
     for name in roots:
