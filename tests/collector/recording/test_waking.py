@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,6 +58,14 @@ def _woken(run: Path, process: subprocess.Popen[str], looks: int = 200) -> bool:
     return False
 
 
+def _await_sleep(pid: int) -> None:
+    """Wait until the process waits: on one CPU it may still be on its way there."""
+    until = time.monotonic() + 60
+    while Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(") ")[2][0] != "S":
+        assert time.monotonic() < until, "it never waits"
+        time.sleep(0.01)
+
+
 @pytest.fixture
 def old(monkeypatch: pytest.MonkeyPatch) -> None:
     """Any process is old enough."""
@@ -68,6 +77,8 @@ def old(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_who_computes_or_waits_for_a_lock_is_woken(tmp_path: Path, program: str, woken: bool) -> None:
     """Another wait is not ended early: who waits for a signal, a child or a descriptor is left alone."""
     with running(program, tmp_path) as process:
+        if not woken:
+            _await_sleep(process.pid)
         assert _woken(tmp_path, process) is woken
         if woken:
             assert process.stdout is not None
