@@ -88,3 +88,18 @@ def test_a_program_that_is_not_armed_is_as_before() -> None:
     line = "import signal; print(signal.getsignal(signal.SIGURG) is signal.SIG_DFL)"
     done = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, check=True)
     assert done.stdout == "True\n"
+
+
+def test_a_fork_waits_for_the_start(armed: Armed) -> None:
+    """A child would find what that thread imports half imported, for ever; and Python 3.12 warns of two threads."""
+    body = """
+os.kill(os.getpid(), signal.SIGURG)
+before = len(os.listdir("/proc/self/task"))
+pid = os.fork()
+if not pid:
+    import stepscope.agent.start
+    os._exit(len(os.listdir("/proc/self/task")))
+print(before, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), woken())
+"""
+    result = armed.start(COMPUTES + body)
+    assert (result.stdout, result.stderr) == ("2 1 True\n", "")

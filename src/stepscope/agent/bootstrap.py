@@ -34,6 +34,10 @@ ROOTS = ("tensorflow", "keras", "tf_keras", "onnxruntime", "torch", "jax")
 COMPUTES = ("tensorflow", "onnxruntime", "torch", "jax")
 """Packages whose import also starts sampling."""
 
+_START_S = 5.0
+"""Longest wait of a fork for the start of the measurement: 0.1 s of CPU time, which others may have."""
+_LOOK_S = 0.001
+
 _PEERS = "/peers.jsonl"
 """``wire.env.PEERS_NAME``, which costs an import."""
 
@@ -89,6 +93,8 @@ class ImportHook:
         self._awaited: dict[str, list[Callback]] = {name: [] for name in ROOTS}
         self._running: set[str] = set()
         self._once = _thread.allocate_lock()
+        self._starting = 0
+        """The thread that starts the measurement, by its number in the kernel; -1: it has not begun; 0: none."""
         self.plain: Optional[Callable[[], object]] = None
         """Starts the agent's thread in a process without a framework; None until the process is measured."""
         try:
@@ -181,11 +187,32 @@ class ImportHook:
             import threading  # the thread that imports it first is the main one to it
 
             del threading
+            os.register_at_fork(before=self.await_start)
             before = _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
             try:
-                _thread.start_new_thread(self.activate, ())
+                self._starting = -1
+                _thread.start_new_thread(self._start, ())
+            except RuntimeError:
+                self._starting = 0
+                raise
             finally:
                 _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
+
+    def _start(self) -> None:
+        self._starting = _thread.get_native_id()
+        self.activate()
+
+    def await_start(self) -> None:
+        """Before a fork: let the thread that starts the measurement end.
+
+        A child would find modules half imported for ever, and Python 3.12 warns of a fork while there are two threads.
+        """
+        until = time.monotonic() + _START_S
+        while self._starting and time.monotonic() < until:
+            if self._starting > 0 and not os.path.exists("/proc/self/task/%d" % self._starting):
+                self._starting = 0
+            else:
+                time.sleep(_LOOK_S)
 
     def _tell(self, error: Exception) -> None:
         """Leave a line in the run directory: this process has no log to report the error in."""

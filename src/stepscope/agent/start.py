@@ -41,6 +41,9 @@ if TYPE_CHECKING:
         def after_import(self, name: str, callback: Callable[[Foreign], object]) -> None:
             """Call ``callback(module)`` after each execution of ``name``."""
 
+        def await_start(self) -> None:
+            """Before a fork: let the thread that starts the measurement end."""
+
         def remove(self) -> None:
             """Remove the hook; no callback runs after this."""
 
@@ -191,6 +194,7 @@ def start(hook: Hook, roots: Collection[str], computes: Collection[str]) -> bool
     running = Running(current, computes, hook.began)
     if side_thread.FORK_WARNS:
         os.register_at_fork(before=running.before_fork)
+        os.register_at_fork(before=hook.await_start)  # which runs first
     atexit.register(_let_others_end)
     running.register_exit()
     current.hooks.on_uninstall(hook.remove)

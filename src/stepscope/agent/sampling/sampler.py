@@ -68,10 +68,11 @@ _OURS = 2
 _STOP_TIMEOUT_S = 10.0
 """Longest wait for the thread, which ends at once but for what it is doing. It may be letting go of the last reference
 to an iterator of the job's: that waits for Python in the input, which after the interpreter's end never returns."""
-_REST_S = 1.0
+_REST_S = 5.0
 """Longest wait for the thread before a fork."""
-_GONE_NS = 20_000_000
-"""Longest wait for the kernel to take the ended thread away."""
+_GONE_NS = 1_000_000_000
+"""Longest wait for the kernel to take the ended thread away: on a full CPU that waits for its turn."""
+_LOOK_S = 0.0002
 _TASKS = "/proc/self/task"
 _LEAST_PAUSE_S = 0.02
 _IDLE = frozenset(
@@ -156,7 +157,7 @@ class Sampler:
             self._ended.release()
             until = self._state.now() + _GONE_NS
             while os.path.exists("%s/%d" % (_TASKS, self._native)) and self._state.now() < until:
-                time.sleep(0)
+                time.sleep(_LOOK_S)
 
     def _wake(self) -> None:
         """On the main thread: start the thread again, once it has ended."""
