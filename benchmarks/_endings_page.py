@@ -16,7 +16,7 @@ from _endings_run import Ended
 from _stats import bootstrap
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 MOST_S = 0.3
 """Extra time after the last line that is allowed."""
@@ -28,6 +28,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
     sources: str
     """State of the sources that ran, as a digest."""
+    ran: str = ""
+    """The state that ran, if it is another one, and the pair runs nothing of what changed between the two."""
     pair: str = ""
     kind: str = ""
     words: str = ""
@@ -94,6 +96,14 @@ class Results:
         self.rows.append(row)
         print(row.line(), flush=True)
 
+    def carry(self, state: str, wanted: Callable[[Row], bool]) -> int:
+        """Take over the wanted rows of another state; their number."""
+        known = self.known()
+        rows = [row for row in read(self._path) if row.sources == state and row.pair not in known and wanted(row)]
+        for row in rows:
+            self.add(msgspec.structs.replace(row, sources=self._state, ran=row.ran or state))
+        return len(rows)
+
 
 def read(path: Path) -> list[Row]:
     """All rows of a file; it may have been copied together from several shards."""
@@ -141,6 +151,10 @@ def page(rows: Sequence[Row], before: Sequence[Row]) -> str:
         for row in [*differ, *(row for row in left if row not in differ)]
     ]
     words += ["", f"{sum(row.cores == 1 for row in pairs)} pairs had one core, the others two."]
+    words += [
+        "",
+        f"{sum(bool(row.ran) for row in pairs)} pairs ran an earlier state, whose part in them is the same.",
+    ]
     words += ["", f"By framework: {_counted(pairs, 'framework')}. By Python: {_counted_pythons(pairs)}."]
     words += ["", *_forced(pairs), *_old(before)]
     return "\n".join(words) + "\n"

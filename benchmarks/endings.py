@@ -149,6 +149,9 @@ def parsed() -> argparse.Namespace:
     )
     parser.add_argument("--tree", type=Path, default=ROOT, help="a checkout whose .venv has the stepscope that is run")
     parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument(
+        "--carry", metavar="STATE", help="only take over rows of another state: --kind, --framework, --python say which"
+    )
     parser.add_argument("--estimate", action="store_true", help="only print what the plan would take")
     parser.add_argument("--page", action="store_true", help=f"only write {PAGE.relative_to(ROOT)}")
     parser.add_argument("--differ", action="store_true", help="only print the rows that differ, whole")
@@ -165,6 +168,10 @@ def main() -> None:
     before = _endings_page.read(options.before) if options.before else []
     if options.differ:
         print(_endings_page.as_json(results.rows))
+    elif options.carry:
+        wanted = [(name, str(getattr(options, name)).split(",")) for name in ("kind", "framework", "python")]
+        number = results.carry(options.carry, lambda row: all(getattr(row, name) in some for name, some in wanted))
+        print(f"{number} rows of {options.carry} are now also of {state}")
     elif options.estimate:
         print(_endings_page.estimate(results.rows))
     elif options.page:
