@@ -11,13 +11,13 @@ from stepscope.model.log.events import AnyEvent
 from stepscope.model.log.graph import GraphTable
 from stepscope.model.records import RecordTable
 from stepscope.model.session.session import Worker, WorkerInfo
-from stepscope.store.gaps import split
+from stepscope.store import gaps as gaps_of
 from stepscope.wire.kinds import Kind
 
 
 def read(info: WorkerInfo, table: RecordTable, events: Sequence[AnyEvent], graphs: GraphTable) -> Worker:
     """The process whose stored records are ``table``."""
-    records, gaps, in_gaps = split(table)
+    records, gaps, in_gaps = gaps_of.read(table)
     return Worker(info=info, records=records, gaps=gaps, in_gaps=in_gaps, events=tuple(events), graphs=graphs)
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from stepscope.model.records import RecordTable
-from stepscope.store.gaps import split
-from stepscope.wire.kinds import Kind, Trait, kinds_with
+from stepscope.store.gaps import read, split
+from stepscope.wire.kinds import SHAPE_SHIFT, Flag, Kind, Trait, kinds_with
 
 BEGIN, END = 1_000, 3_000
 HALF = (BEGIN + END) // 2
@@ -70,3 +70,31 @@ def test_a_long_part_holds_what_follows_a_short_one() -> None:
     rows = [(BEGIN, END - BEGIN, Kind.REST, 1, COUNTED), (HALF, 1, Kind.REST, 1, COUNTED), (END, 0, Kind.REST, 1, 0)]
     records, gaps, in_gaps = split(stored(*rows, (HALF + 10, 1, Kind.HOOK, 0, 0), (END, 1, Kind.HOOK, 0, 0)))
     assert (len(gaps), in_gaps.start_ns.tolist(), records.start_ns.tolist()) == (3, [HALF + 10], [END])
+
+
+def test_updates_that_gaps_recorded_are_counted() -> None:
+    """Nothing detaches a hook of PyTorch's optimizers: its calls in a gap are its records, those dropped included."""
+    thinned = int(Kind.APPLY) << SHAPE_SHIFT
+    rows = [
+        (BEGIN - 1, 0, Kind.APPLY, 0, 0),
+        (BEGIN, 0, Kind.APPLY, 0, Flag.THINNED),
+        (BEGIN + 1, 0, Kind.APPLY, 0, Flag.NESTED),
+        (BEGIN + 2, 0, Kind.COUNTS, 30, thinned),
+        (END - 1, 0, Kind.APPLY, 0, 0),
+        (END, 0, Kind.COUNTS, 500, thinned),
+    ]
+    _, gaps, _ = read(stored(*gap(), *rows))
+    mine = gaps.take(gaps.kind == Kind.APPLY)
+    assert list(zip(mine.start_ns.tolist(), mine.end_ns.tolist(), mine.calls.tolist(), strict=True)) == [
+        (BEGIN, HALF, 31),
+        (HALF, END, 1),
+    ]
+    assert gaps.calls[gaps.kind == Kind.FUNCTION].tolist() == [7, 5]
+    assert (np.diff(gaps.start_ns) >= 0).all()
+
+
+@pytest.mark.parametrize("kind", [Kind.HOOK, Kind.GC, Kind.PYFUNC])
+def test_what_makes_no_step_is_not_counted_with_them(kind: Kind) -> None:
+    """Other calls that gaps record say nothing of steps."""
+    _, gaps, _ = read(stored(*gap(), (BEGIN, 1, kind, 0, 0), (HALF, 1, Kind.COUNTS, 9, int(kind) << SHAPE_SHIFT)))
+    assert gaps.calls.tolist() == split(stored(*gap()))[1].calls.tolist()

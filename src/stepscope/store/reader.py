@@ -166,7 +166,7 @@ def _workers(files: bundle.Files, manifest: Manifest, damage: _Damage) -> list[W
 
 def _worker(files: bundle.Files, info: WorkerInfo, origin_ns: int, damage: _Damage) -> Worker:
     folder = f"{layout.WORKERS}/{info.key}"
-    records, detached, in_gaps = gaps.split(_records(files, folder, damage))
+    records, detached, in_gaps = gaps.read(_records(files, folder, damage))
     return Worker(
         info=info,
         records=records,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 from tests.derive.sessions import MS, SCRIPT, Frame, Job, S
 
@@ -12,11 +13,12 @@ from stepscope.model.log.events import ProcessEnded
 from stepscope.wire.kinds import Kind
 
 
-def job(*, in_gap: int = 0) -> Job:
+def job(*, in_gap: int = 0, sampled: bool = True) -> Job:
     """A fit of 400 steps in a job of 10 s; with a gap of a second in which some steps were counted."""
     made = Job(ended_ns=10 * S)
     made.framework("tensorflow", at=2 * S, dur=1 * S)
-    made.samples(range(2 * S, 3 * S, 50 * MS), Frame(SCRIPT, "load", 12))
+    if sampled:
+        made.samples(range(2 * S, 3 * S, 50 * MS), Frame(SCRIPT, "load", 12))
     run = made.execution()
     run.every(10 * MS, 200, dur=10 * MS, start=3 * S, arg=1)
     run.every(10 * MS, 200, dur=10 * MS, start=6 * S if in_gap else 5 * S, arg=1)
@@ -70,13 +72,31 @@ def test_what_was_extrapolated_says_so() -> None:
     report = report_of(job(in_gap=100).session())
     compute = next(entry for entry in report.ledger if entry.component == "call")
     assert 0.15 < compute.unobserved_ratio < 0.25
-    assert "% extrapolated to steps that were only counted" in compute.text
+    assert compute.text.endswith("% extrapolated to steps that were only counted")
     assert not [problem for problem in report.diagnostics if problem.code == ledger.OVERLAPS]
+
+
+@pytest.mark.parametrize(("counted", "pace"), [(50, "2"), (200, "0.5"), (20, "4.8")])
+def test_counted_steps_of_another_pace_say_so(counted: int, pace: str) -> None:
+    """The parts of counted steps are those of the timed ones: where these were slower or faster, the text says it."""
+    compute = next(entry for entry in report_of(job(in_gap=counted).session()).ledger if entry.component == "call")
+    assert compute.text.endswith(f"only counted, which took {pace} times as long as the timed ones")
+
+
+def test_building_without_stacks_says_so() -> None:
+    """Stacks are not sampled where calls are counted: the text says how much of the time has no line."""
+    made = job(sampled=False)
+    for begin in (2 * S, 2900 * MS):
+        made.samples(range(begin, begin + 101 * MS, 50 * MS), Frame(SCRIPT, "load", 12))
+    made.gap(2100 * MS, 800 * MS, 200, Kind.SYNC)
+    building = next(entry for entry in report_of(made.session()).ledger if entry.phase == "building")
+    assert building.text.endswith("800 ms of it without stacks: calls were only counted meanwhile")
+    assert [place.line for place in building.where] == [12]
 
 
 def test_an_overlap_is_told() -> None:
     """Parts that claim more time than there is are a diagnostic, from 1 % of the wall time."""
-    report = report_of(job(in_gap=150).session())
+    report = report_of(job(in_gap=150, sampled=False).session())
     (said,) = [problem for problem in report.diagnostics if problem.code == ledger.OVERLAPS]
     assert "adds up to 105 %" in said.text or "adds up to 104 %" in said.text
 

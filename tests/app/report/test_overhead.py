@@ -93,6 +93,29 @@ def test_calls_of_rests_cost_a_light_wrapper() -> None:
     assert cost.rest_ratio == pytest.approx(51 / 148, rel=0.02)
 
 
+@pytest.mark.parametrize(("every", "apart"), [(1, US), (4, 5 * US)])
+@pytest.mark.parametrize("kind", [Kind.APPLY, Kind.PYFUNC])
+def test_calls_that_nothing_detaches_cost_as_much_in_gaps(kind: Kind, every: int, apart: int) -> None:
+    """A hook runs for every step, in a gap as elsewhere, and so it does if its record is then dropped."""
+    job = Job()
+    job.event(AgentCost(record_ns=400, wrapper_ns=600))
+    job.step().every(PERIOD, 50, dur=0)
+    call = job.call(kind, "optimizer step", role="optimizer")
+    call.every(PERIOD, 50, dur=0, start=apart)
+    begin, calls = 49 * PERIOD + 6 * MS, 4000
+    job.gap(begin, 51 * PERIOD - 6 * MS, 0)
+    flags = Flag.THINNED if every > 1 else 0
+    call.every(every * 100 * US, calls // every, dur=0, start=begin + US, flags=flags)
+    if every > 1:
+        call.counted(begin + apart, calls=calls - calls // every, total=0)
+    job.step().every(PERIOD, 50, dur=0, start=100 * PERIOD)
+    call.every(PERIOD, 50, dur=0, start=100 * PERIOD + apart)
+    cost = overhead.account(job.view())
+    each = executed_ns(1000) + MISSES_NS[0] * 100 / (100 + COOLING_NS[0] / 1e3)
+    spent = cost.low * 148 * PERIOD - 4 * 49 * LOW  # steps and calls outside of the gap
+    assert spent == pytest.approx(calls * each, rel=0.15)
+
+
 def test_the_agents_thread_counts_with_its_cpu_time() -> None:
     """Ticks add the thread's CPU time of the second before them to the account, not to its lower bound; the second in
     which the steps begin is left out: it holds what came before them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.derive.ledger_parts import ledgers, times, whole
-from tests.derive.sessions import MS, SCRIPT, Job, S
+from tests.derive.sessions import MS, SCRIPT, US, Frame, Job, S
 
 from stepscope.model.log.events import ProcessEnded
 from stepscope.wire.kinds import Kind
@@ -56,3 +56,26 @@ def test_calls_that_a_gap_recorded_are_no_pause() -> None:
     (ledger,) = ledgers(made.session())
     assert times(ledger).get("between-steps", 0) < 100 * MS
     assert next(part.count for part in ledger.parts if part.component == "call") == 399
+
+
+@pytest.mark.parametrize("every", [1, 4])
+@pytest.mark.parametrize("counted", [Kind.EXECUTION, Kind.NEXT])
+def test_steps_that_a_gap_recorded_are_no_pause(every: int, counted: Kind) -> None:
+    """Optimizers of PyTorch are recorded in gaps, and no other call is counted there: each look takes a sample."""
+    made = Job(ended_ns=9 * S)
+    made.framework("torch", at=3 * S, dur=2 * S)
+    made.event(ProcessEnded(at=9 * S))
+    step = made.call(Kind.APPLY, "optimizer step", role="optimizer", call_file=SCRIPT, call_line=12)
+    step.every(1 * MS, 1000, dur=0, start=3 * S)
+    step.every(every * MS, 4000 // every, dur=0, start=4 * S)
+    step.every(1 * MS, 1000, dur=0, start=8 * S)
+    for begin in range(4 * S, 8 * S, S):
+        made.gap(begin, S, 0, counted)
+        if every > 1:
+            step.counted(begin + US, calls=1000 - 1000 // every, total=0)
+    made.samples(range(3 * S + 90 * MS, 8 * S, 90 * MS), Frame(SCRIPT, "main", 12), dur=90 * MS)
+    (ledger,) = ledgers(made.session())
+    found = times(ledger)
+    assert found["steps/other-python"] == pytest.approx(6 * S, rel=0.02)
+    assert found.get("not-seen", 0) < 20 * MS
+    assert next(part.count for part in ledger.parts if part.phase == "steps") == 5999

@@ -129,3 +129,25 @@ def test_steps_are_seen_where_each_of_many_calls_holds_a_gap(function: str) -> N
     assert found.kind == Kind.EXECUTION
     assert found.count == fits * batches
     assert found.steady_count > fits * batches // 5
+
+
+@pytest.mark.parametrize("every", [1, 4])
+@pytest.mark.parametrize("beside", [Kind.EXECUTION, Kind.NEXT])
+def test_updates_that_a_gap_recorded_are_its_steps(every: int, beside: Kind) -> None:
+    """Optimizers of PyTorch go on recording: that is their number, whatever else is counted, and however many records
+    were dropped.
+    """
+    job = Job()
+    update = job.call(Kind.APPLY, "optimizer step", role="optimizer", call_file="/job/train.py", call_line=12)
+    for start in (0, AGAIN):
+        update.every(PERIOD, WINDOW, dur=0, start=start)
+        job.nexts().every(PERIOD, WINDOW, dur=US, start=start + US)
+    begin = (WINDOW - 1) * PERIOD + MS
+    job.gap(begin, AGAIN - begin - 1, 3 * COUNTED if beside == Kind.NEXT else 0, beside)
+    update.every(every * PERIOD, COUNTED // every, dur=0, start=WINDOW * PERIOD)
+    if every > 1:
+        update.counted(WINDOW * PERIOD + US, calls=COUNTED - COUNTED // every, total=0)
+    found = job.steps()
+    assert found.kind == Kind.APPLY
+    assert found.count == COUNTED + 2 * WINDOW
+    assert found.span[1] == int(found.windows[1][-1])

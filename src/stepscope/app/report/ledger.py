@@ -34,6 +34,8 @@ NAMED = (
     (Kind.NEXT, COMPONENTS["input-wait"].word),
 )
 """Kinds of records that say what time outside of steps is, with the word of their component."""
+SAME_PACE = 1.25
+"""Factor between counted and timed steps from which the text says it."""
 MIN_NAMED_RATIO = 0.1
 """Smallest share of such a part that is named."""
 NUMBERED: dict[Phase, str] = {
@@ -108,8 +110,26 @@ def _text(view: SessionView, ledger: Ledger, part: Part) -> str:
         items.append(_share_text(f"{by}, before it starts this process,", min(until_ns, part.ns)))
     if part.unobserved_ns:
         share = 100 * part.unobserved_ns / part.ns
-        items.append(f"{share:.0f} % extrapolated to steps that were only counted")
+        items.append(f"{share:.0f} % extrapolated to steps that were only counted{_pace(ledger, part)}")
+    without = _without_stacks(ledger, part)
+    if without >= MIN_NAMED_RATIO * part.ns:
+        items.append(f"{format_ns(without)} of it without stacks: calls were only counted meanwhile")
     return "; ".join(item for item in items if item)
+
+
+def _pace(ledger: Ledger, part: Part) -> str:
+    """How the counted steps differ from the timed ones, which give them their parts."""
+    alike = part.phase != "steps" or 1 / SAME_PACE <= ledger.pace <= SAME_PACE
+    return "" if alike else f", which took {ledger.pace:.2g} times as long as the timed ones"
+
+
+def _without_stacks(ledger: Ledger, part: Part) -> int:
+    """Time of a part outside of steps in which calls were counted and no stack was sampled."""
+    if part.phase not in {"building", "between-steps", "end"}:
+        return 0
+    counted = outside.counted(ledger.worker, ledger.threads)
+    alone = intervals.without(counted, outside.sampled(ledger.worker, ledger.threads))
+    return intervals.total(intervals.clip(part.spans, alone))
 
 
 def _number(part: Part) -> str:

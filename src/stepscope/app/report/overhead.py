@@ -30,6 +30,10 @@ TICK_NS = 1_000_000_000
 def account(view: SessionView) -> Overhead:
     """Cost of level 0 on the steady steps, including the gaps, and the sidecar's share of one core meanwhile.
 
+    In gaps some calls are counted by a light wrapper; hooks and wrappers that nothing detaches cost there what they
+    cost elsewhere. A call whose record was dropped because there were too many costs as much as one that was recorded,
+    which is an upper bound: the record is not written.
+
     ``ratio``: wrapped calls of the step's process (any thread's hold the GIL) x what one costs in a step, by how
     closely they follow each other, samples of the CPU timer, ops that looks have noted, and the CPU time of the
     agent's thread. ``low`` excludes the agent's thread (it may have run while the step was waiting), ``high`` uses the
@@ -43,7 +47,7 @@ def account(view: SessionView) -> Overhead:
     record = int(np.median([c.record_ns for c in costs])) if costs else DEFAULT_RECORD_NS
     wrapper = int(np.median([c.wrapper_ns for c in costs])) if costs else DEFAULT_WRAPPER_NS
     lo, hi = steps.windows
-    records = steps.worker.records
+    records = steps.worker.with_gaps()
     gaps = steps.worker.gaps.take(steps.worker.gaps.start_ns >= lo[0])
     end = max(int(hi[-1]), *gaps.end_ns.tolist()) if len(gaps) else int(hi[-1])  # a job may end in a gap
     inside = (records.start_ns >= lo[0]) & (records.start_ns < end)

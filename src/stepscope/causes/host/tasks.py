@@ -107,7 +107,8 @@ def _of_worker(view: SessionView, worker: Worker, requests: set[int]) -> list[Ta
         top = names.get(max(used, key=lambda n: used[n]), Name(id=0, text="step"))
         asked = view.worker is not None and view.worker.info.key == worker.info.key and not requests.isdisjoint(used)
         kind: TaskKind = "request" if asked else KINDS[key[0]]
-        again = int((worker.gaps.row_of(int(key[0]), records.start_ns[rows]) >= 0).sum())  # recorded as well
+        recorded = rows[worker.gaps.row_of(int(key[0]), records.start_ns[rows]) >= 0]  # and counted there as well
+        again = sum(_uses(records, recorded).values())
         calls = _calls(records, rows, gaps.share(records, worker.gaps, key[0], rows) - again)
         found.append(_task(view, worker, kind, top, calls, _added(names, used)))
     return found

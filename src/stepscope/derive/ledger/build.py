@@ -154,6 +154,7 @@ def _ledger(scope: _Scope) -> Ledger:
         parts=_merged(parts),
         exit_ns=lived.end_ns - lived.exit_ns,
         overlap_ns=_double(claimed) + counted.overlap_ns,
+        pace=counted.pace,
     )
 
 
@@ -172,28 +173,29 @@ def _observed(scope: _Scope) -> tuple[Part, Intervals]:
 
 
 def _broken(scope: _Scope, shown: Sequence[Layer]) -> Intervals:
-    """When steps were not observed, without what records show of that time, and without the pauses seen in it.
-
-    Pauses that were also observed between steps often enough stand for those in gaps, short ones included
-    (``in_steps.counted``).
-    """
+    """When steps were not observed, without what records show of that time, and without the pauses seen in it."""
     if scope.steps is None:
         return intervals.empty()
+    own = scope.steps.own
     broken = intervals.clip(scope.steps.broken, scope.life.window)
-    if not pauses.recur(scope.steps.own):
-        broken = intervals.without(broken, pauses.counted_none(scope.steps.own))
-    for layer in shown:
-        broken = intervals.without(broken, layer.spans)
+    for spans in (
+        pauses.counted_none(own),
+        pauses.hooks(own, own.steps.worker.in_gaps),
+        *(layer.spans for layer in shown),
+    ):
+        broken = intervals.without(broken, spans)
     return broken
 
 
 def _counted(scope: _Scope, python: Sequence[Part], broken: Intervals) -> Unobserved:
-    """The steps in gaps, and what lies between them."""
+    """The steps in gaps, and what lies between them unseen."""
     if scope.steps is None:
         return Unobserved(count=0, parts={})
+    own = scope.steps.own
     between = next((part.spans for part in python if part.phase == "between-steps"), intervals.empty())
-    loops = own_steps.holding_loops(scope.steps.own.steps)
-    return in_steps.counted(scope.steps, broken, intervals.clip(between, loops) if len(loops[0]) else between)
+    loops, observed = own_steps.holding_loops(own.steps), intervals.without(between, scope.steps.broken)
+    inside = intervals.clip(observed, loops) if len(loops[0]) else observed
+    return in_steps.counted(scope.steps, broken, pauses.hidden(own, inside))
 
 
 def _with_steps(steps: InSteps | None, parts: Sequence[Part], counted: Unobserved) -> list[Part]:
@@ -290,6 +292,7 @@ def _python(scope: _Scope, room: Intervals) -> tuple[list[Part], int]:
     lived = scope.life
     calls = outside.spans_of(outside.on_threads(scope.worker, scope.threads))
     seen = intervals.union(calls, outside.sampled(scope.worker, scope.threads))
+    seen = intervals.union(seen, outside.counted(scope.worker, scope.threads))
     if scope.steps is not None:
         seen = intervals.union(seen, pauses.counted_none(scope.steps.own))
     first, last = _active(scope)

@@ -98,7 +98,8 @@ def counted(steps: InSteps, spans: Intervals, between: Intervals) -> Unobserved:
     Args:
         steps: the steps.
         spans: when steps were not observed, without what records show of that time.
-        between: observed time between steps. It stands for that in gaps if it recurs.
+        between: observed time between steps of which nothing would be seen in a gap. It stands for that in gaps if it
+            recurs.
     """
     observed = {name: ns for name, ns in steps.observed.items() if name not in _RECORDED}
     own = steps.own

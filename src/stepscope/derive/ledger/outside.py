@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive import unmeasured
 from stepscope.derive.job_framework import SAMPLED
 from stepscope.derive.ledger import pauses
 from stepscope.derive.ledger.life import between
@@ -99,9 +100,20 @@ def sampled(worker: Worker, threads: tuple[int, ...]) -> Intervals:
     return intervals.union(intervals.without(found, gaps.periods(worker.gaps)), pauses)
 
 
+def counted(worker: Worker, threads: tuple[int, ...]) -> Intervals:
+    """When calls were counted in gaps, if the agent looked at a thread meanwhile: the program ran as it does between
+    such calls elsewhere, or a sample says what else it did.
+    """
+    if not any(pauses.looked_at(worker, thread) for thread in threads):
+        return intervals.empty()
+    return gaps.periods(worker.gaps.take(worker.gaps.calls > 0))
+
+
 def is_sampled(worker: Worker) -> bool:
-    """Whether the stacks of the process are sampled, whatever of them was seen."""
-    if any(line.name in SAMPLED for line in worker.all(Framework)):
+    """Whether the stacks of the process are sampled, whatever of them was seen. Of a framework that is timed at few
+    points only a sample says it: an older agent took none.
+    """
+    if any(line.name in SAMPLED and line.name not in unmeasured.NAMES for line in worker.all(Framework)):
         return True
     return any(bool((records.kind == Kind.SAMPLE).any()) for records in (worker.records, worker.in_gaps))
 

@@ -44,3 +44,5 @@ class Ledger:
     """Part of the wall time in which the interpreter was finishing."""
     maker: int | None = None
     """Index of the maker whose ledger it is; None: that of the job."""
+    pace: float = 1.0
+    """Time of the mean step that was only counted, in mean steps that were timed."""

@@ -11,21 +11,32 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive.ledger.life import main_thread
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import gaps
 from stepscope.derive.steps.step_candidates import LONG_GAP_FACTOR, RECURRING
+from stepscope.derive.steps.steps import names_of
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from stepscope.derive.ledger.own_steps import OwnSteps
     from stepscope.derive.numeric.intervals import Intervals
-    from stepscope.model.records import I64
+    from stepscope.model.records import I64, RecordTable
     from stepscope.model.session.session import Worker
 
 LATE_NS = 20_000_000
 """By how much a look may come late: neighbouring looks without a call are one time without calls."""
 LOOK_NS = 100_000_000
 """Longest time from one look to the next, and a little more: what a gap hides of a pause at either end."""
+BATCH = "_batch_"
+"""Part of the names of those of Keras' hooks that belong to a step."""
+
+
+def looked_at(worker: Worker, thread: int) -> bool:
+    """Whether the agent looks at a thread in gaps: at the main thread, where stacks are sampled."""
+    records = worker.with_gaps()
+    sampled = (records.kind == Kind.SAMPLE) & (records.thread == thread)
+    return bool(sampled.any()) and main_thread(worker) == thread
 
 
 def in_gaps(worker: Worker, threads: tuple[int, ...]) -> Intervals:
@@ -58,8 +69,22 @@ def counted_none(own: OwnSteps) -> Intervals:
     return intervals.clip(intervals.merge(starts - half, ends + half), gaps.periods(own.steps.worker.gaps))
 
 
+def hooks(own: OwnSteps, records: RecordTable) -> Intervals:
+    """Keras' hooks between two steps, such as those of epochs. Gaps record them, too."""
+    between = [name.id for name in names_of(own.steps.worker).values() if name.hook and BATCH not in name.hook]
+    mine = (records.kind == Kind.HOOK) & (records.thread == own.steps.thread) & np.isin(records.name, between)
+    return intervals.merge(records.start_ns[mine], (records.start_ns + records.dur_ns)[mine])
+
+
+def hidden(own: OwnSteps, between: Intervals) -> Intervals:
+    """What of observed time between steps a gap would neither record nor show to a look."""
+    spans = intervals.without(between, hooks(own, own.steps.worker.records))
+    keep = spans[1] - spans[0] <= max(LOOK_NS, least_ns(own))
+    return spans[0][keep], spans[1][keep]
+
+
 def recur(own: OwnSteps) -> bool:
-    """Whether pauses were observed often enough to stand for those in gaps."""
+    """Whether pauses were observed often enough that short ones stand for those in gaps."""
     return int((own.later & (own.ends < own.steps.ends)).sum()) >= RECURRING
 
 

@@ -1,9 +1,11 @@
 """Steps in gaps of the duty cycle: they were counted, and the observed steps stand for them.
 
-The steps counted in a gap take as long as the gap lasts, but on the mean no longer than the slowest observed steps in a
-row and no shorter than the fastest: what then remains of a gap is not seen, what its steps exceed it by is an overlap.
-Their components have the shares that they have in all observed steps. Observed steps pay for their wrappers, which
-counted ones do not have, so that is deducted.
+The agent looks at the thread of the steps every 90 ms of a gap: what it did while no call was counted is no step
+(``pauses``), and neither is what records show. The rest of the time in which calls were counted is that of the counted
+steps: their mean is as exact as the clock. Their components are an estimate, by the shares that they have in all
+observed steps. Where no stacks are sampled, there are no looks: then counted steps take on the mean no longer than the
+slowest observed steps in a row and no shorter than the fastest; what then remains is not seen, what they exceed it by
+is an overlap. Observed steps pay for their wrappers, which counted ones do not have, so that is deducted.
 """
 
 from __future__ import annotations
@@ -13,11 +15,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive.ledger import wrapped_calls
+from stepscope.derive.ledger import pauses, wrapped_calls
 from stepscope.derive.ledger.life import between
 from stepscope.derive.ledger.own_steps import holding_loops
 from stepscope.derive.numeric import intervals
+from stepscope.derive.steps import gaps
 from stepscope.model.log.events import AgentCost
+from stepscope.wire.kinds import Trait, kinds_with
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +29,7 @@ if TYPE_CHECKING:
     from stepscope.derive.ledger.own_steps import OwnSteps
     from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.steps.steps import Steps
-    from stepscope.model.records import F64, I64
+    from stepscope.model.records import I64
 
 DEFAULT_CALL_NS = 700
 """Time of a wrapped call in a loop that does nothing else, if the process did not measure it (``wire.call_cost``)."""
@@ -47,6 +51,8 @@ class Unobserved:
     """Time in gaps that the counted steps do not explain."""
     overlap_ns: int = 0
     """Time by which the counted steps exceed the gaps."""
+    pace: float = 1.0
+    """Time of the mean counted step, in mean observed steps."""
 
 
 def spans_of(own: OwnSteps) -> Intervals:
@@ -75,23 +81,38 @@ def build(own: OwnSteps, spans: Intervals, observed: Mapping[str, float]) -> Uno
         spans: when steps were not observed, without what other records say of that time.
         observed: time of each component in all observed steps after the first ones; under "" the time between them.
     """
-    broken, later = spans_of(own), own.later
-    room = intervals.clipped_sum(*broken, spans)
-    whole, count = sum(observed.values()), max(0, own.steps.count - int(own.seen.sum()))
-    if not later.any() or whole <= 0 or not count or not len(room):
-        return Unobserved(count=0, parts={}, unseen_ns=int(room.sum()))
-    lengths = (own.ends - own.steps.starts)[later]
-    paid = max(0.0, whole - _wrappers_ns(own)) / float(lengths.sum())
-    fastest, slowest = _range_of_means(lengths)
-    made = count * _shares(own, broken)
-    taken = float(np.clip(room, made * fastest * paid, made * slowest * paid).sum())
-    left = float(room.sum()) - taken  # which of the calls fell into which time is an estimate: one makes up for another
+    later, count = own.later, max(0, own.steps.count - int(own.seen.sum()))
+    whole, every = sum(observed.values()), intervals.total(spans)
+    if not later.any() or whole <= 0 or not count or not every:
+        return Unobserved(count=0, parts={}, unseen_ns=every)
+    room = intervals.total(intervals.without(spans, _silent(own)))
+    usual = whole / int(later.sum())
+    taken = float(room) if pauses.looked_at(own.steps.worker, own.steps.thread) else _plausible(own, count, whole, room)
     return Unobserved(
         count=count,
         parts={name: round(taken * ns / whole) for name, ns in observed.items()},
-        unseen_ns=round(max(0.0, left)),
-        overlap_ns=round(max(0.0, -left)),
+        unseen_ns=every - room + round(max(0.0, room - taken)),
+        overlap_ns=round(max(0.0, taken - room)),
+        pace=taken / count / usual,
     )
+
+
+def _silent(own: OwnSteps) -> Intervals:
+    """Parts of gaps in which no call was counted that goes with the steps. Kinds that gaps record have none."""
+    if own.steps.kind in kinds_with(Trait.STAYS):
+        return intervals.empty()
+    told = own.steps.worker.gaps
+    rows = gaps.counting(told, own.steps.kind)
+    rows = rows.take(rows.calls > 0)
+    return intervals.without(gaps.periods(told), gaps.periods(rows))
+
+
+def _plausible(own: OwnSteps, count: int, whole: float, room: int) -> float:
+    """The time of so many steps that is nearest to the room for them, by the pace of the observed ones."""
+    lengths = (own.ends - own.steps.starts)[own.later]
+    paid = max(0.0, whole - _wrappers_ns(own)) / float(lengths.sum())
+    fastest, slowest = _range_of_means(lengths)
+    return float(np.clip(room, count * fastest * paid, count * slowest * paid))
 
 
 def _range_of_means(lengths: I64) -> tuple[float, float]:
@@ -100,17 +121,6 @@ def _range_of_means(lengths: I64) -> tuple[float, float]:
     totals = np.concatenate(([0], np.cumsum(lengths)))
     means = (totals[row:] - totals[:-row]) / row
     return float(means.min()), float(means.max())
-
-
-def _shares(own: OwnSteps, broken: Intervals) -> F64:
-    """Share of the counted steps in each time without observed ones, by the calls counted in it. float64[time]."""
-    rows = own.steps.worker.gaps
-    at = np.searchsorted(broken[0], rows.start_ns, side="right") - 1
-    inside = (at >= 0) & (rows.start_ns < broken[1][at])
-    calls = np.bincount(at[inside], weights=rows.calls[inside], minlength=len(broken[0])).astype(np.float64)
-    weights = calls if calls.any() else (broken[1] - broken[0]).astype(np.float64)
-    shares: F64 = weights / weights.sum()
-    return shares
 
 
 def _wrappers_ns(own: OwnSteps) -> float:

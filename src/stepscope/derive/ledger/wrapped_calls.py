@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.wire.call_cost import COOLING_NS, LIGHT_NS, MISSES_NS, WARM_LIGHT_NS, executed_ns
-from stepscope.wire.kinds import Kind, Trait, kinds_with
+from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from stepscope.model.records import F64, I64, Bool, Gaps, RecordTable
@@ -37,25 +37,49 @@ def of_records(records: RecordTable, inside: Bool, end_ns: int, calibrated_ns: f
     """
     calls, cold = 0, np.zeros(len(COOLING_NS))
     called = inside & ~np.isin(records.kind, kinds_with(Trait.OURS))
-    for kind in np.unique(records.kind[called]):
-        starts = np.sort(records.start_ns[called & (records.kind == kind)])
-        wrappers = 2 if kind == Kind.EXECUTION else 1  # the tf.function inside has one that writes nothing
-        calls += wrappers * len(starts)
-        cold += wrappers * (1 + _gone(np.diff(starts)).sum(axis=1))  # nothing is cached before the first
     counting = inside & (records.kind == Kind.COUNTS)
-    for kind in np.unique(records.flags[counting] >> KIND_SHIFT):
-        rows = records.take(counting & (records.flags >> KIND_SHIFT == kind))
-        order = np.argsort(rows.start_ns)
-        starts, counts = rows.start_ns[order], np.maximum(rows.arg[order], 1)
-        calls += int(counts.sum())
-        cold += (_gone(np.diff(starts, append=max(end_ns, int(starts[-1]) + 1)) / counts) * counts).sum(axis=1)
+    of = records.flags >> KIND_SHIFT
+    for kind in np.unique(np.concatenate((records.kind[called], of[counting]))):
+        rows, counts = records.take(called & (records.kind == kind)), records.take(counting & (of == kind))
+        wrappers = 2 if kind == Kind.EXECUTION else 1  # the tf.function inside has one that writes nothing
+        calls += wrappers * len(rows) + int(np.maximum(counts.arg, 1).sum())
+        if len(rows):
+            cold += wrappers * _cold(rows, counts)
+        if len(counts) and not _thinned(rows).any():
+            cold += _cold_counted(counts, end_ns)
     low, usual, high = calls * executed_ns(calibrated_ns) + cold * np.array(MISSES_NS)
     return CallCosts(calls=calls, ns=(float(low), float(usual), float(high)))
 
 
+def _thinned(rows: RecordTable) -> Bool:
+    found: Bool = (rows.flags & Flag.THINNED) != 0
+    return found
+
+
+def _cold(rows: RecordTable, counts: RecordTable) -> F64:
+    """Calls of one kind with a record, in calls that find nothing cached. A thinned one stands for its share of the
+    counted ones. float64[at least, usually, at most].
+    """
+    order = np.argsort(rows.start_ns)
+    thinned = _thinned(rows)
+    each = 1 + int(counts.arg.sum()) / max(1, int(thinned.sum()))
+    stands_for = np.where(thinned, each, 1.0)[order][1:]
+    found: F64 = 1 + (_gone(np.diff(rows.start_ns[order]) / stands_for) * stands_for).sum(axis=1)  # the first is cold
+    return found
+
+
+def _cold_counted(counts: RecordTable, end_ns: int) -> F64:
+    """The same for calls too short for a record of their own."""
+    order = np.argsort(counts.start_ns)
+    starts, number = counts.start_ns[order], np.maximum(counts.arg[order], 1)
+    apart = np.diff(starts, append=max(end_ns, int(starts[-1]) + 1))
+    found: F64 = (_gone(apart / number) * number).sum(axis=1)
+    return found
+
+
 def of_gaps(gaps: Gaps) -> CallCosts:
-    """Calls that are only counted, in gaps of the duty cycle."""
-    rows = gaps.take(gaps.calls > 0)
+    """Calls that are counted by a light wrapper, in gaps of the duty cycle. Other kinds are recorded there."""
+    rows = gaps.take((gaps.calls > 0) & np.isin(gaps.kind, kinds_with(Trait.HOT)))
     cold = (_gone((rows.end_ns - rows.start_ns) / rows.calls) * rows.calls).sum(axis=1)
     calls = int(rows.calls.sum())
     warm = np.minimum(WARM_LIGHT_NS, LIGHT_NS)

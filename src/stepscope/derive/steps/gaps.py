@@ -21,8 +21,7 @@ BEFORE = 128
 _STEP_FUNCTIONS = kinds_with(Trait.COMPILED)
 _ONE_OF = kinds_with(Trait.LIGHT)
 """Only one of these kinds is counted in a gap, the one that repeats (``agent.duty_cycle``). There were as many calls of
-the others, and of those that update weights, to each counted call as before the gap."""
-_BESIDE = (*_ONE_OF, Kind.APPLY)
+the others to each counted call as before the gap."""
 
 
 def periods(gaps: Gaps) -> Intervals:
@@ -42,6 +41,12 @@ def counted_beside(gaps: Gaps) -> Gaps:
     return gaps.take(np.isin(gaps.kind, _ONE_OF) & (gaps.calls > 0))
 
 
+def counting(gaps: Gaps, kind: Kind) -> Gaps:
+    """The rows that count calls of this kind, else those of calls that go with them."""
+    found = counted(gaps, kind)
+    return found if found.calls.any() else counted_beside(gaps)
+
+
 def counts_itself(gaps: Gaps) -> bool:
     """Whether Keras' step function is a plain one, which counts its calls in gaps."""
     return bool(gaps.calls[gaps.kind == Kind.EXECUTION].any())
@@ -49,7 +54,7 @@ def counts_itself(gaps: Gaps) -> bool:
 
 def counted_until(gaps: Gaps, kind: Kind) -> int:
     """End of the last part of a gap in which calls of the kind were counted, 0 for none."""
-    kinds = _ONE_OF if kind in _BESIDE else (kind,)
+    kinds = _ONE_OF if _goes_beside(gaps, kind) else (kind,)
     mine = np.isin(gaps.kind, kinds) & (gaps.calls > 0)
     if kind == Kind.EXECUTION and not mine.any():
         return counted_until(gaps, Kind.FUNCTION)
@@ -63,8 +68,13 @@ def share(records: RecordTable, gaps: Gaps, kind: Kind, index: I64) -> int:
     inside of others (validation), that share is taken inside of such loops and outside of them. Where another kind was
     counted instead: as many as there were to each of its calls just before the gap.
     """
-    others = (other for other in _ONE_OF if other != kind) if kind in _BESIDE else ()
+    others = (other for other in _ONE_OF if other != kind) if _goes_beside(gaps, kind) else ()
     return _own_share(records, gaps, kind, index) + sum(_beside(records, gaps, other, index) for other in others)
+
+
+def _goes_beside(gaps: Gaps, kind: Kind) -> bool:
+    """Whether counted calls of other kinds say how many of this kind there were."""
+    return kind in _ONE_OF or (kind == Kind.APPLY and not (gaps.kind == kind).any())
 
 
 def _beside(records: RecordTable, gaps: Gaps, other: Kind, index: I64) -> int:

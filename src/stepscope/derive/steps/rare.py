@@ -88,8 +88,7 @@ def counted(steps: Steps, chosen: Bool) -> Rare | None:
 
 def _parts(steps: Steps) -> Gaps:
     """The parts of gaps that counted calls which go with the steps."""
-    found = gaps.counted(steps.worker.gaps, steps.kind)
-    return found if found.calls.any() else gaps.counted_beside(steps.worker.gaps)
+    return gaps.counting(steps.worker.gaps, steps.kind)
 
 
 def _passed(steps: Steps, times: I64) -> tuple[F64, float]:
