@@ -110,7 +110,8 @@ def _text(view: SessionView, ledger: Ledger, part: Part) -> str:
         items.append(_share_text(f"{by}, before it starts this process,", min(until_ns, part.ns)))
     if part.unobserved_ns:
         share = 100 * part.unobserved_ns / part.ns
-        items.append(f"{share:.0f} % extrapolated to steps that were only counted{_pace(ledger, part)}")
+        what = "steps" if part.phase in {"steps", "between-steps"} else "calls"
+        items.append(f"{share:.0f} % extrapolated to {what} that were only counted{_pace(ledger, part)}")
     without = _without_stacks(ledger, part)
     if without >= MIN_NAMED_RATIO * part.ns:
         items.append(f"{format_ns(without)} of it without stacks: calls were only counted meanwhile")

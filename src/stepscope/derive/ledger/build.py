@@ -18,6 +18,7 @@ from stepscope.derive.ledger.outside import Layer
 from stepscope.derive.ledger.part import Ledger, Part
 from stepscope.derive.ledger.unobserved import Unobserved
 from stepscope.derive.numeric import intervals
+from stepscope.derive.steps.step_candidates import RECURRING
 from stepscope.model.report.ledger import PHASES
 from stepscope.wire.kinds import Kind, Trait, kinds_with
 
@@ -144,7 +145,7 @@ def _ledger(scope: _Scope) -> Ledger:
         room = intervals.without(room, spans)
     painted, room = outside.painted(shown, room)
     python, unseen = _python(scope, room)
-    counted = _counted(scope, python, broken)
+    counted = _counted(scope, painted, python, broken)
     parts = _with_steps(scope.steps, [begun, imports, first, *painted, *python], counted)
     parts.append(Part(phase="not-seen", ns=unseen + counted.unseen_ns))
     return Ledger(
@@ -187,7 +188,7 @@ def _broken(scope: _Scope, shown: Sequence[Layer]) -> Intervals:
     return broken
 
 
-def _counted(scope: _Scope, python: Sequence[Part], broken: Intervals) -> Unobserved:
+def _counted(scope: _Scope, painted: Sequence[Part], python: Sequence[Part], broken: Intervals) -> Unobserved:
     """The steps in gaps, and what lies between them unseen."""
     if scope.steps is None:
         return Unobserved(count=0, parts={})
@@ -195,7 +196,29 @@ def _counted(scope: _Scope, python: Sequence[Part], broken: Intervals) -> Unobse
     between = next((part.spans for part in python if part.phase == "between-steps"), intervals.empty())
     loops, observed = own_steps.holding_loops(own.steps), intervals.without(between, scope.steps.broken)
     inside = intervals.clip(observed, loops) if len(loops[0]) else observed
-    return in_steps.counted(scope.steps, broken, pauses.hidden(own, inside))
+    return in_steps.counted(scope.steps, broken, pauses.hidden(own, inside), _others_missed(scope, painted))
+
+
+def _others_missed(scope: _Scope, painted: Sequence[Part]) -> dict[Phase, float]:
+    """Observed time of other makers' calls that gaps do not record: it stands for that in gaps if it recurs."""
+    found: dict[Phase, float] = {}
+    for part in painted:
+        spans = intervals.clip(part.spans, _calls(scope, part.phase, missed=True))
+        if len(spans[0]) >= RECURRING:
+            found[part.phase] = float(intervals.total(spans))
+    return found
+
+
+def _calls(scope: _Scope, phase: Phase, *, missed: bool = False) -> Intervals:
+    """Calls of other makers on these threads in a phase. ``missed``: of kinds that gaps do not record alone."""
+    found = [
+        intervals.merge(one.candidate.starts, one.candidate.ends)
+        for maker in scope.others
+        for one in maker.threads
+        if one.thread in scope.threads and not (missed and one.kind in kinds_with(Trait.STAYS))
+        if phase == ("evaluation" if maker.purpose == "evaluation" else "other-steps")
+    ]
+    return _union(found)
 
 
 def _with_steps(steps: InSteps | None, parts: Sequence[Part], counted: Unobserved) -> list[Part]:
@@ -205,7 +228,8 @@ def _with_steps(steps: InSteps | None, parts: Sequence[Part], counted: Unobserve
     outer, moved = _moved(steps, parts)
     between_ns = counted.parts.get("", 0)
     extra = Part(phase="between-steps", ns=between_ns, unobserved_ns=between_ns)
-    return [*outer, *steps.parts(counted, moved), extra]
+    others = [Part(phase=phase, ns=ns, unobserved_ns=ns) for phase, ns in counted.others.items()]
+    return [*outer, *steps.parts(counted, moved), extra, *others]
 
 
 def _moved(steps: InSteps, parts: Sequence[Part]) -> tuple[list[Part], dict[str, int]]:
@@ -261,17 +285,11 @@ def _shown(scope: _Scope) -> list[Layer]:
     """What records show outside of steps, topmost first."""
     steps = scope.steps.own.steps if scope.steps is not None else None
     evaluations = own_steps.evaluations(scope.worker, steps, scope.threads)
-    calls: dict[bool, list[Intervals]] = {True: [], False: []}
-    for maker in scope.others:
-        for one in maker.threads:
-            if one.thread in scope.threads:
-                spans = intervals.merge(one.candidate.starts, one.candidate.ends)
-                calls[maker.purpose == "evaluation"].append(spans)
-    evaluated = _union([evaluations, *calls[True]])
+    evaluated, others = intervals.union(evaluations, _calls(scope, "evaluation")), _calls(scope, "other-steps")
     found = [
         Layer(phase="evaluation", spans=evaluated, count=len(evaluated[0])),
         *outside.layers(scope.worker, scope.threads),
-        Layer(phase="other-steps", spans=_union(calls[False]), count=sum(len(one[0]) for one in calls[False])),
+        Layer(phase="other-steps", spans=others, count=len(others[0])),
     ]
     if steps is None:
         records = outside.on_threads(scope.worker, scope.threads)

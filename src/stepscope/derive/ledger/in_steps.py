@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from stepscope.derive.ledger.own_steps import OwnSteps
     from stepscope.derive.ledger.unobserved import Unobserved
     from stepscope.derive.numeric.intervals import Intervals
+    from stepscope.model.report.ledger import Phase
 
 _RECORDED = components_with(Trait.RECORDED_IN_GAPS)
 
@@ -92,7 +93,7 @@ def _spans(painting: intervals.Painting) -> dict[str, Intervals]:
     return found
 
 
-def counted(steps: InSteps, spans: Intervals, between: Intervals) -> Unobserved:
+def counted(steps: InSteps, spans: Intervals, between: Intervals, others: Mapping[Phase, float]) -> Unobserved:
     """The steps in gaps.
 
     Args:
@@ -100,9 +101,10 @@ def counted(steps: InSteps, spans: Intervals, between: Intervals) -> Unobserved:
         spans: when steps were not observed, without what records show of that time.
         between: observed time between steps of which nothing would be seen in a gap. It stands for that in gaps if it
             recurs.
+        others: observed time of other makers' calls, if gaps do not record them.
     """
     observed = {name: ns for name, ns in steps.observed.items() if name not in _RECORDED}
     own = steps.own
     if pauses.recur(own):
         observed[""] = float(intervals.total(between))
-    return unobserved.build(own, spans, observed)
+    return unobserved.build(own, spans, observed, others)

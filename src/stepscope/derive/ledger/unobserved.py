@@ -10,7 +10,7 @@ is an overlap. Observed steps pay for their wrappers, which counted ones do not 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.steps.steps import Steps
     from stepscope.model.records import I64
+    from stepscope.model.report.ledger import Phase
 
 DEFAULT_CALL_NS = 700
 """Time of a wrapped call in a loop that does nothing else, if the process did not measure it (``wire.call_cost``)."""
@@ -47,6 +48,8 @@ class Unobserved:
     """Number of steps in them."""
     parts: Mapping[str, int]
     """Time of each component in them, and under "" of what lies between steps. Nanoseconds."""
+    others: Mapping[Phase, int] = field(default_factory=dict)
+    """Time of other makers' calls in them."""
     unseen_ns: int = 0
     """Time in gaps that the counted steps do not explain."""
     overlap_ns: int = 0
@@ -73,13 +76,15 @@ def _span_end(steps: Steps) -> int:
     return steps.span[1] if steps.steady.any() else int(steps.ends[-1])
 
 
-def build(own: OwnSteps, spans: Intervals, observed: Mapping[str, float]) -> Unobserved:
+def build(own: OwnSteps, spans: Intervals, observed: Mapping[str, float], others: Mapping[Phase, float]) -> Unobserved:
     """The counted steps.
 
     Args:
         own: the steps.
         spans: when steps were not observed, without what other records say of that time.
         observed: time of each component in all observed steps after the first ones; under "" the time between them.
+        others: observed time of other makers' calls that gaps do not record either, such as a validation in the user's
+            own loop.
     """
     later, count = own.later, max(0, own.steps.count - int(own.seen.sum()))
     whole, every = sum(observed.values()), intervals.total(spans)
@@ -87,12 +92,15 @@ def build(own: OwnSteps, spans: Intervals, observed: Mapping[str, float]) -> Uno
         return Unobserved(count=0, parts={}, unseen_ns=every)
     room = intervals.total(intervals.without(spans, _silent(own)))
     usual = whole / int(later.sum())
-    taken = float(room) if pauses.looked_at(own.steps.worker, own.steps.thread) else _plausible(own, count, whole, room)
+    if not pauses.looked_at(own.steps.worker, own.steps.thread):
+        return _plausible(own, count, observed, every, room)
+    share = whole / (whole + sum(others.values()))
+    taken = room * share
     return Unobserved(
         count=count,
         parts={name: round(taken * ns / whole) for name, ns in observed.items()},
-        unseen_ns=every - room + round(max(0.0, room - taken)),
-        overlap_ns=round(max(0.0, taken - room)),
+        others={phase: round(taken * ns / whole) for phase, ns in others.items()},
+        unseen_ns=every - room,
         pace=taken / count / usual,
     )
 
@@ -107,12 +115,19 @@ def _silent(own: OwnSteps) -> Intervals:
     return intervals.without(gaps.periods(told), gaps.periods(rows))
 
 
-def _plausible(own: OwnSteps, count: int, whole: float, room: int) -> float:
-    """The time of so many steps that is nearest to the room for them, by the pace of the observed ones."""
-    lengths = (own.ends - own.steps.starts)[own.later]
+def _plausible(own: OwnSteps, count: int, observed: Mapping[str, float], every: int, room: int) -> Unobserved:
+    """So many steps, of the time that is nearest to the room for them by the pace of the observed ones."""
+    lengths, whole = (own.ends - own.steps.starts)[own.later], sum(observed.values())
     paid = max(0.0, whole - _wrappers_ns(own)) / float(lengths.sum())
     fastest, slowest = _range_of_means(lengths)
-    return float(np.clip(room, count * fastest * paid, count * slowest * paid))
+    taken = float(np.clip(room, count * fastest * paid, count * slowest * paid))
+    return Unobserved(
+        count=count,
+        parts={name: round(taken * ns / whole) for name, ns in observed.items()},
+        unseen_ns=every - room + round(max(0.0, room - taken)),
+        overlap_ns=round(max(0.0, taken - room)),
+        pace=taken / count * len(lengths) / whole,
+    )
 
 
 def _range_of_means(lengths: I64) -> tuple[float, float]:
