@@ -46,10 +46,10 @@ def account(view: SessionView) -> Overhead:
     costs = steps.worker.all(AgentCost)
     record = int(np.median([c.record_ns for c in costs])) if costs else DEFAULT_RECORD_NS
     wrapper = int(np.median([c.wrapper_ns for c in costs])) if costs else DEFAULT_WRAPPER_NS
-    lo, hi = steps.windows
+    lo, _ = steps.windows
     records = steps.worker.with_gaps()
     gaps = steps.worker.gaps.take(steps.worker.gaps.start_ns >= lo[0])
-    end = max(int(hi[-1]), *gaps.end_ns.tolist()) if len(gaps) else int(hi[-1])  # a job may end in a gap
+    end = max([steps.span[1], *gaps.end_ns.tolist()])  # a job may end in a gap
     inside = (records.start_ns >= lo[0]) & (records.start_ns < end)
     calls = wrapped_calls.of_records(records, inside, end, record + wrapper)
     low, usual, high = (a + b for a, b in zip(calls.ns, wrapped_calls.of_gaps(gaps).ns, strict=True))

@@ -52,7 +52,7 @@ def build(view: StepsView) -> tuple[Gpu, ...]:
     steps, session = view.steps, view.session
     if len(steps.windows[0]) == 0 or len(session.gpus) == 0:
         return ()
-    lo, hi = int(steps.windows[0][0]), int(steps.windows[1][-1])
+    lo, hi = steps.span
     names, live = session.resource_names, live_peaks(session)
     found = []
     for text in sorted({names[int(n)] for n in np.unique(session.gpus.name) if int(n) < len(names)}):

@@ -66,9 +66,8 @@ def build(view: SessionView) -> tuple[LinkLimit, ...]:
     steps = view.steps
     if steps is None or len(steps.windows[0]) == 0:
         return limits(tcp_links.of(view.session))
-    first, last = int(steps.windows[0][0]), int(steps.windows[1][-1])
     period_ns = float(steps.durations[steps.steady].mean())
-    return limits(tcp_links.of(view.session, first, last), period_ns)
+    return limits(tcp_links.of(view.session, *steps.span), period_ns)
 
 
 def limits(links: tuple[LinkUse, ...], step_ns: float = 0.0) -> tuple[LinkLimit, ...]:

@@ -60,9 +60,9 @@ class MemoryGrowth:
 def build(view: StepsView) -> MemoryGrowth | None:
     """None if too few samples of the process lie within the steady ones."""
     session, steps = view.session, view.steps
-    lo, hi = steps.windows
+    lo, hi = steps.span
     table = session.process.take(session.process.pid == steps.worker.info.pid)
-    table = table.take((table.at_ns >= lo[0]) & (table.at_ns <= hi[-1]))
+    table = table.take((table.at_ns >= lo) & (table.at_ns <= hi))
     if len(table) < trend.MIN_POINTS:
         return None
     at = step_numbers(steps, table.at_ns)
@@ -71,7 +71,7 @@ def build(view: StepsView) -> MemoryGrowth | None:
         return None
     space = trend.fit(at, table.vm_bytes.astype(np.float64))
     known = space is not None and (table.vm_bytes > 0).all()
-    traced = [t for t in steps.worker.all(Traced) if lo[0] <= t.at <= hi[-1]]
+    traced = [t for t in steps.worker.all(Traced) if lo <= t.at <= hi]
     return MemoryGrowth(
         trend=line,
         goes_on=line.rises and line.goes_on(MIN_TAIL),

@@ -78,7 +78,7 @@ def build(view: StepsView) -> Resources | None:
     steps, pipe, session = view.steps, view.pipeline, view.session
     if len(steps.windows[0]) == 0 or not len(session.cores):
         return None
-    lo, hi = int(steps.windows[0][0]), int(steps.windows[1][-1])
+    lo, hi = steps.span
     host = counters.host(session)
     at = host.at_ns
     edges = at[(at >= lo) & (at <= hi)]

@@ -16,7 +16,7 @@ import numpy as np
 
 from stepscope.derive.kinds import KINDS
 from stepscope.derive.numeric import intervals
-from stepscope.derive.steps import choice, evaluations, gaps, step_candidates
+from stepscope.derive.steps import choice, evaluations, gaps, step_candidates, thinned
 from stepscope.derive.steps.candidate import TRAIN_ROLES
 from stepscope.derive.steps.step_candidates import LONG_GAP_FACTOR
 from stepscope.derive.steps.steps import Steps
@@ -63,7 +63,8 @@ def build(candidate: Candidate) -> Steps:
     call_ends = starts + records.dur_ns[candidate.index]
     ends = np.append(starts[1:], call_ends[-1])
     durations = ends - starts
-    unobserved = intervals.overlapping(gaps.periods(candidate.worker.gaps), starts, ends)
+    several = thinned.several(candidate)
+    unobserved = intervals.overlapping(gaps.periods(candidate.worker.gaps), starts, ends) | several
     usual = int(np.median(durations[~unobserved])) if not unobserved.all() else 0
     steady = _steady(candidate, starts, np.where(unobserved, usual, durations)) & ~unobserved
     median = float(np.median(durations[steady])) if steady.any() else float(np.median(durations))
@@ -80,7 +81,9 @@ def build(candidate: Candidate) -> Steps:
         steady=steady,
         recurring=steady & (durations <= LONG_GAP_FACTOR * median),
         unobserved=unobserved,
-        skipped=gaps.share(records, candidate.worker.gaps, candidate.kind, candidate.index),
+        skipped=gaps.share(records, candidate.worker.gaps, candidate.kind, candidate.index)
+        + thinned.counted(candidate),
+        thinned_ns=int(ends[several].max(initial=0)),
         candidate=candidate,
     )
 

@@ -39,11 +39,14 @@ class Steps:
     recurring: Bool
     """False for steps that hold an epoch's end or another rare, long interruption; only for step-time statistics."""
     unobserved: Bool
-    """Whether a gap (``derive.steps.gaps``) lies in it: it then stands for many steps, and is not steady."""
+    """Whether a gap (``derive.steps.gaps``) or steps without a record (``derive.steps.thinned``) lie in it: it then
+    stands for many steps, and is not steady."""
     candidate: Candidate
     """The calls that make them."""
     skipped: int = 0
     """Steps that were only counted."""
+    thinned_ns: int = 0
+    """End of the last step that stands for others because there were too many records."""
     candidates: tuple[Candidate, ...] = ()
     """All calls of the job that may have been steps."""
     why: tuple[LeftOut, ...] = ()
@@ -80,7 +83,7 @@ class Steps:
         """From the first steady step to the end of the last, counted ones included: for what is sampled by time."""
         lo, hi = self.windows
         last = gaps.counted_until(self.worker.gaps, self.kind) if self.unobserved.any() or self.skipped else 0
-        return int(lo[0]), max(int(hi[-1]), last)
+        return int(lo[0]), max(int(hi[-1]), last, self.thinned_ns)
 
     @property
     def steady_ns(self) -> int:
