@@ -79,6 +79,25 @@ def test_what_else_a_gap_shows_is_no_step() -> None:
     assert whole(ledger) == ledger.wall_ns
 
 
+def test_what_a_callback_runs_is_no_step() -> None:
+    """A callback predicts: its calls of Keras are records in gaps, or all that was counted for a while."""
+    job = looked(12 * S)
+    run, predict = job.execution(), job.loop("predict", line=71)
+    run.every(10 * MS, 200, dur=10 * MS, start=3 * S, arg=1)
+    for begin, steps in ((5 * S, 100), (6 * S, 50), (7 * S, 0), (8 * S, 100)):
+        job.gap(begin, S, steps)
+        job.gap(begin, S, 300, Kind.FUNCTION)
+    predict.at(6200 * MS, 500 * MS, flags=Flag.NESTED)
+    run.every(10 * MS, 100, dur=10 * MS, start=9 * S, arg=1)
+    job.loop("fit").at(3 * S, 7 * S)
+    (ledger,) = ledgers(job.session())
+    found = times(ledger)
+    assert found["steps/call"] == pytest.approx((2 + 2.5 + 1) * S, rel=0.01)
+    assert found["between-steps"] == pytest.approx(1500 * MS, rel=0.01)
+    assert "not-seen" not in found
+    assert whole(ledger) == ledger.wall_ns
+
+
 @pytest.mark.parametrize(("role", "phase"), [("", "other-steps"), ("reads", "evaluation")])
 @pytest.mark.parametrize("pace", [1, 2])
 def test_validations_in_a_gap_are_no_steps(role: str, phase: str, pace: int) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive.ledger import in_steps, life, outside, own_steps, pauses
+from stepscope.derive.ledger import in_steps, life, outside, own_steps, pauses, unobserved
 from stepscope.derive.ledger.life import between as interval
 from stepscope.derive.ledger.outside import Layer
 from stepscope.derive.ledger.part import Ledger, Part
@@ -174,7 +174,9 @@ def _observed(scope: _Scope) -> tuple[Part, Intervals]:
 
 
 def _broken(scope: _Scope, shown: Sequence[Layer]) -> Intervals:
-    """When steps were not observed, without what records show of that time, and without the pauses seen in it."""
+    """When steps were not observed, without what records show of that time, without the pauses seen in it, and without
+    the time in which other calls were counted and none of the steps'.
+    """
     if scope.steps is None:
         return intervals.empty()
     own = scope.steps.own
@@ -182,6 +184,8 @@ def _broken(scope: _Scope, shown: Sequence[Layer]) -> Intervals:
     for spans in (
         pauses.counted_none(own),
         pauses.hooks(own, own.steps.worker.in_gaps),
+        pauses.calls_of_keras(own),
+        intervals.clip(unobserved.silent(own), outside.counted(scope.worker, scope.threads)),
         *(layer.spans for layer in shown),
     ):
         broken = intervals.without(broken, spans)

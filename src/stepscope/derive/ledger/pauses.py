@@ -16,7 +16,7 @@ from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import gaps
 from stepscope.derive.steps.step_candidates import LONG_GAP_FACTOR, RECURRING
 from stepscope.derive.steps.steps import names_of
-from stepscope.wire.kinds import Kind
+from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
     from stepscope.derive.ledger.own_steps import OwnSteps
@@ -73,6 +73,13 @@ def hooks(own: OwnSteps, records: RecordTable) -> Intervals:
     """Keras' hooks between two steps, such as those of epochs. Gaps record them, too."""
     between = [name.id for name in names_of(own.steps.worker).values() if name.hook and BATCH not in name.hook]
     mine = (records.kind == Kind.HOOK) & (records.thread == own.steps.thread) & np.isin(records.name, between)
+    return intervals.merge(records.start_ns[mine], (records.start_ns + records.dur_ns)[mine])
+
+
+def calls_of_keras(own: OwnSteps) -> Intervals:
+    """Calls of Keras within the one that makes the steps, such as those of ``predict`` by a callback."""
+    records = own.steps.worker.records
+    mine = (records.kind == Kind.LOOP) & (records.thread == own.steps.thread) & ((records.flags & Flag.NESTED) != 0)
     return intervals.merge(records.start_ns[mine], (records.start_ns + records.dur_ns)[mine])
 
 

@@ -90,7 +90,7 @@ def build(own: OwnSteps, spans: Intervals, observed: Mapping[str, float], others
     whole, every = sum(observed.values()), intervals.total(spans)
     if not later.any() or whole <= 0 or not count or not every:
         return Unobserved(count=0, parts={}, unseen_ns=every)
-    room = intervals.total(intervals.without(spans, _silent(own)))
+    room = intervals.total(intervals.without(spans, silent(own)))
     usual = whole / int(later.sum())
     if not pauses.looked_at(own.steps.worker, own.steps.thread):
         return _plausible(own, count, observed, every, room)
@@ -105,7 +105,7 @@ def build(own: OwnSteps, spans: Intervals, observed: Mapping[str, float], others
     )
 
 
-def _silent(own: OwnSteps) -> Intervals:
+def silent(own: OwnSteps) -> Intervals:
     """Parts of gaps in which no call was counted that goes with the steps. Kinds that gaps record have none."""
     if own.steps.kind in kinds_with(Trait.STAYS):
         return intervals.empty()
