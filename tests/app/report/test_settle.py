@@ -21,6 +21,8 @@ from stepscope.model.report.finding import (
     Severity,
 )
 from stepscope.model.report.ledger import LedgerEntry
+from stepscope.reports import verdict
+from stepscope.wire.kinds import Kind
 
 
 def finding(
@@ -144,6 +146,25 @@ def test_compute_without_an_explanation_stands_as_unexplained_at_its_line() -> N
     assert (entry.settled_by, entry.code) == ("unexplained", "")
     assert [(place.file, place.line) for place in entry.where] == [("train.py", CALL)]
     assert report.unexplained_ratio == pytest.approx(entry.ratio, abs=0.05)
+    assert entry.text.startswith("ops not known: no op trace; ")
+    assert "(ops not known: no op trace)" in verdict.unexplained_text(report)
+
+
+@pytest.mark.parametrize("framework", ["torch", "jax"])
+def test_compute_of_keras_on_another_backend_has_a_line(framework: str) -> None:
+    """No line of Keras' call is known there, so that of most batches is named; whose ops they are cannot be known."""
+    job = Job()
+    job.execution().every(PERIOD, STEPS, dur=90 * MS, arg=1)
+    for line, calls in ((9, STEPS), (6, STEPS // 2)):
+        pull = job.call(Kind.NEXT, "next", call_file=SCRIPT, call_line=line, call_function="main")
+        pull.every(PERIOD, calls, dur=1 * MS, start=91 * MS + line)
+    job.framework("keras", "3.15.1", at=1)
+    job.framework(framework, "2.13.0", at=2, dur=1)
+    job.ended_ns = STEPS * PERIOD
+    entry = steps_of(analyze.report_of(job.session()), "call")
+    assert entry.settled_by == "unexplained"
+    assert [(place.file, place.line) for place in entry.where] == [("train.py", 9)]
+    assert entry.text.startswith("ops not known: stepscope takes no op trace of ")
 
 
 def test_a_component_is_settled_by_its_finding() -> None:

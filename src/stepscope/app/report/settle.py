@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from stepscope.app.report import asks, exclusive, proven, turns
 from stepscope.causes.general import phase_lines, spent_lines
 from stepscope.causes.graph import op_limits
-from stepscope.derive import steps_view
+from stepscope.derive import job_framework, steps_view
 from stepscope.detectors import base, registry
 from stepscope.model.report.components import COMPONENTS
 from stepscope.model.report.ledger import ONCE
@@ -277,10 +277,11 @@ def _with_places(view: SessionView, entry: LedgerEntry, component: ComponentName
     """With the deepest known lines, and what runs on the first of them."""
     steps = steps_view.of(view)
     spent = spent_lines.of(steps, component) if steps is not None else ()
-    if not spent:
-        return entry
-    places = tuple(dict.fromkeys(line.place for line in spent))
-    return replace(entry, where=places, text="; ".join(filter(None, (spent[0].what, entry.text))))
+    places = tuple(dict.fromkeys(line.place for line in spent)) or entry.where
+    what = spent[0].what if spent else ""
+    if not what and component == COMPUTE and view.traces.shown is None:
+        what = f"ops not known: {job_framework.untraced(view) or 'no op trace'}"
+    return replace(entry, where=places, text="; ".join(filter(None, (what, entry.text))))
 
 
 def _with_lines(view: SessionView, entry: LedgerEntry) -> LedgerEntry:

@@ -18,6 +18,7 @@ from stepscope.derive.numeric import intervals
 from stepscope.derive.python import doing, stack_samples
 from stepscope.derive.steps.anatomy import NAMED_BY
 from stepscope.derive.steps.candidate import EVALUATIONS
+from stepscope.derive.steps.steps import names_of
 from stepscope.model.log.events import Traced
 from stepscope.model.report.finding import Place
 from stepscope.wire.kinds import Kind
@@ -73,7 +74,19 @@ def of_steps(view: StepsView) -> Place | None:
     if view.loop is not None and view.call_line:
         return view.place(view.loop[0], view.call_line, function=view.loop[1])
     call = view.steps.call
-    return view.place(call.file, call.line, call.end_line, call.text) if call is not None and call.file else None
+    if call is not None and call.file:
+        return view.place(call.file, call.line, call.end_line, call.text)
+    return _of_pulls(view)
+
+
+def _of_pulls(view: StepsView) -> Place | None:
+    """The line from which most batches are taken: nothing else names one where Keras computes with PyTorch or JAX."""
+    pulls, names = view.calls(Kind.NEXT), names_of(view.worker)
+    counts = Counter(number for number in pulls.names.tolist() if number in names and names[number].call_file)
+    if not counts:
+        return None
+    name = names[counts.most_common(1)[0][0]]
+    return view.place(name.call_file, name.call_line, function=name.call_function)
 
 
 def _sampled(view: StepsView, component: ComponentName) -> list[Spent]:
