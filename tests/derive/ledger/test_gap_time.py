@@ -98,6 +98,24 @@ def test_what_a_callback_runs_is_no_step() -> None:
     assert whole(ledger) == ledger.wall_ns
 
 
+@pytest.mark.parametrize("where", [2 * MS, 8 * MS])
+def test_what_each_step_runs_lies_not_between_them(where: int) -> None:
+    """A step or its callback that predicts each time is no pause in gaps, as it is none elsewhere."""
+    job = looked(12 * S)
+    run, predict = job.execution(), job.loop("predict", line=71)
+    run.every(10 * MS, 200, dur=6 * MS, start=3 * S, arg=1)
+    job.gap(5 * S, 4 * S, 400)
+    run.every(10 * MS, 100, dur=6 * MS, start=9 * S, arg=1)
+    predict.every(10 * MS, 700, dur=2 * MS, start=3 * S + where, flags=Flag.NESTED)
+    job.callback("Mine.on_train_batch_end").every(10 * MS, 700, dur=2 * MS, start=3 * S + where)
+    job.loop("fit").at(3 * S, 7 * S)
+    (ledger,) = ledgers(job.session())
+    found = times(ledger)
+    assert found.get("between-steps", 0) < 20 * MS
+    assert sum(ns for name, ns in found.items() if name.startswith("steps/")) > 6900 * MS
+    assert whole(ledger) == pytest.approx(ledger.wall_ns, abs=3)
+
+
 @pytest.mark.parametrize(("role", "phase"), [("", "other-steps"), ("reads", "evaluation")])
 @pytest.mark.parametrize("pace", [1, 2])
 def test_validations_in_a_gap_are_no_steps(role: str, phase: str, pace: int) -> None:

@@ -77,10 +77,17 @@ def hooks(own: OwnSteps, records: RecordTable) -> Intervals:
 
 
 def calls_of_keras(own: OwnSteps) -> Intervals:
-    """Calls of Keras within the one that makes the steps, such as those of ``predict`` by a callback."""
-    records = own.steps.worker.records
-    mine = (records.kind == Kind.LOOP) & (records.thread == own.steps.thread) & ((records.flags & Flag.NESTED) != 0)
-    return intervals.merge(records.start_ns[mine], (records.start_ns + records.dur_ns)[mine])
+    """Calls of Keras within the one that makes the steps, such as those of ``predict`` by a callback; none if they are
+    parts of the observed steps.
+    """
+    records, steps = own.steps.worker.records, own.steps
+    mine = (records.kind == Kind.LOOP) & (records.thread == steps.thread) & ((records.flags & Flag.NESTED) != 0)
+    starts = records.start_ns[mine]
+    step = np.maximum(np.searchsorted(steps.starts, starts, side="right") - 1, 0)
+    seen, inside = own.seen[step], own.seen[step] & (starts < own.ends[step])
+    if 2 * int(inside.sum()) > int(seen.sum()):
+        return intervals.empty()
+    return intervals.merge(starts, starts + records.dur_ns[mine])
 
 
 def hidden(own: OwnSteps, between: Intervals) -> Intervals:
