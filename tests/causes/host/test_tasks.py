@@ -213,3 +213,15 @@ def test_slow_calls_among_the_others_stay_in_the_mean() -> None:
         call.at(turn * 100 * MS, (50 if turn % 10 == 9 else 5) * MS)
     job.gap(10_000 * MS, 90_000 * MS, 900, Kind.FUNCTION)
     assert of(job, "serve").mean_ns == pytest.approx(9.5 * MS, rel=0.01)
+
+
+@pytest.mark.parametrize("kind", [Kind.FUNCTION, Kind.MODEL_CALL])
+def test_calls_that_a_gap_recorded_are_counted_once(kind: Kind) -> None:
+    """Of calls that go on being recorded in a gap one in four has a record; the gap counts them all as well."""
+    job = Job()
+    call = job.call(kind, "update", call_file=SCRIPT, call_line=12)
+    call.every(MS, 200, dur=0)
+    job.gap(200 * MS - US, 400 * MS, 0, kind)
+    call.every(4 * MS, 100, dur=0, start=200 * MS, flags=THINNED).counted(200 * MS, calls=300, total=0)
+    call.every(MS, 200, dur=0, start=600 * MS)
+    assert of(job, "update").count == 800
