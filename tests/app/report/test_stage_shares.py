@@ -237,15 +237,16 @@ def test_hosts_that_exchange_gradients_have_their_stage(job: Job, rest: float) -
     assert sum(s.ratio or 0 for s in found.values()) == pytest.approx(1, abs=0.01)
 
 
-def marked(name: str) -> Job:
-    """A loop with marked steps, of a framework without probes."""
+def marked(name: str = "") -> Job:
+    """A loop with marked steps, of a framework without probes, or of none."""
     job = Job()
-    job.framework(name, "2.11.0")
+    if name:
+        job.framework(name, "2.11.0")
     job.step().every(PERIOD, STEPS, dur=PERIOD)
     return job
 
 
-@pytest.mark.parametrize(("name", "title"), [("torch", "PyTorch"), ("jax", "JAX")])
+@pytest.mark.parametrize(("name", "title"), [("torch", "PyTorch"), ("jax", "JAX"), ("numpy", "NumPy")])
 def test_nothing_is_claimed_of_steps_of_a_framework_that_is_not_measured(name: str, title: str) -> None:
     """All of such a step looks like Python between calls: neither a share, nor a stage, nor a finding follows."""
     found = shares(marked(name))
@@ -258,7 +259,7 @@ def test_nothing_is_claimed_of_steps_of_a_framework_that_is_not_measured(name: s
 
 def test_steps_of_plain_python_are_python() -> None:
     """The same loop without such a framework has its shares."""
-    assert shares(marked("numpy"))["output-processing"].ratio == pytest.approx(1.0)
+    assert shares(marked())["output-processing"].ratio == pytest.approx(1.0)
 
 
 def _idle(idle: float, source: TraceSource, call: str = "") -> Job:
