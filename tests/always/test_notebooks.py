@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from tests.always.conftest import PATIENCE_S, Environment, wait_for
 from tests.always.listing import job_of
 
 from stepscope.app.bundle import open_session
+from stepscope.derive.view import SessionView
 from stepscope.model.log.events import Name
 
 pytestmark = pytest.mark.tf
@@ -27,16 +29,22 @@ while not os.path.exists("stop"):
 
 
 def test_a_notebook_kernel(tensorflow: Environment, tmp_path: Path) -> None:
-    """A kernel is a job from the first cell that imports TensorFlow on, with rates and tasks; cells print as ever."""
+    """A kernel is a job from the first cell that imports TensorFlow on, with rates and tasks; cells print as ever.
+
+    The report names them as the notebook in the kernel's folder does.
+    """
     jupyter = pytest.importorskip("jupyter_client")
     pytest.importorskip("ipykernel")
+    code = [{"cell_type": "code", "source": text} for text in (IMPORTS, TRAINS)]
+    book = {"cells": [{"cell_type": "markdown", "source": "# Training"}, *code]}
+    (tensorflow.folder / "train.ipynb").write_text(json.dumps(book))
     connection, _ = jupyter.write_connection_file(str(tmp_path / "kernel.json"))
     kernel = tensorflow.start(Path(connection), "-m", "ipykernel_launcher", "-f")
     client = jupyter.BlockingKernelClient(connection_file=connection)
     client.load_connection_file()
     client.start_channels()
     try:
-        client.wait_for_ready(timeout=PATIENCE_S)
+        wait_for(lambda: _ready(client.wait_for_ready), "the kernel")
         reply = client.execute_interactive(IMPORTS, timeout=PATIENCE_S)
         assert reply["content"]["status"] == "ok", reply
         client.execute(TRAINS)
@@ -54,8 +62,23 @@ def test_a_notebook_kernel(tensorflow: Environment, tmp_path: Path) -> None:
         client.stop_channels()
     kernel.communicate(timeout=PATIENCE_S)
     (session,) = wait_for(tensorflow.finished, "the session's end")
-    (worker,) = open_session(session).workers
-    assert any(name.text == "train_step" for name in worker.all(Name))
+    wait_for((session / "report.html").exists, "its report")
+    view = SessionView(open_session(session))
+    (worker,) = view.workers
+    steps = [name for name in worker.all(Name) if name.text == "train_step" and name.file]
+    places = {view.place(step.file, step.line) for step in steps}
+    assert {place.file for place in places} == {"train.ipynb cell 2"}
+    lines = {IMPORTS.split("\n")[place.line - 1] for place in places}
+    assert lines <= {"@tf.function", "def train_step(x):"}
+
+
+def _ready(wait: Callable[..., None]) -> bool:
+    """Whether the kernel answers: on a busy machine one that starts is taken for dead."""
+    try:
+        wait(timeout=PATIENCE_S)
+    except RuntimeError:
+        return False
+    return True
 
 
 def _text(message: Mapping[str, Mapping[str, object]]) -> str:

@@ -36,7 +36,7 @@ class Fact(Enum):
     DRAWS = "it draws at random"
     PYTHON_OPS = "its Python calls TensorFlow's ops"
     READS_VALUES = "it reads tensors' values into Python"
-    ONCE = "it happened in one of many steps"
+    ONCE = "it happened once, in one of many steps or between two of them"
     FEW = "it happened in few of many steps"
     WHOLE_ARRAYS = "its time is in NumPy's own functions"
     UNSEEN = "what ran then is not known: nothing was sampled"
@@ -55,6 +55,7 @@ class Condition:
 
 _WORKERS = Condition(needs=frozenset({Fact.IDLE_CPU}))
 _AGAIN = Condition(unless=frozenset({Fact.ONCE}))
+_ONE = Condition(needs=frozenset({Fact.ONCE}))
 _EACH = Condition(unless=frozenset({Fact.FEW}))
 _NOT_DRAWN = Condition(unless=frozenset({Fact.DRAWS}))
 
@@ -63,6 +64,7 @@ CONDITIONS = {
     "callback-less-often": _AGAIN,
     "do-it-less-often": Condition(unless=frozenset({Fact.ONCE, Fact.UNSEEN})),
     "draw-less": Condition(needs=frozenset({Fact.DRAWS})),
+    "evaluate-less": _ONE,
     "evaluate-less-often": _AGAIN,
     "find-what-stalls": Condition(needs=frozenset({Fact.UNSEEN})),
     "fuse-ops": _NOT_DRAWN,
@@ -70,10 +72,13 @@ CONDITIONS = {
     "into-the-input": Condition(needs=frozenset({Fact.DRAWS})),
     "keep-what-is-built": Condition(unless=frozenset({Fact.UNSEEN})),
     "larger-batch-for-loop": _EACH,
+    "less-often": _AGAIN,
     "less-in-numpy": Condition(needs=frozenset({Fact.WHOLE_ARRAYS})),
     "less-work-per-sample": Condition(unless=frozenset({Fact.CHEAP_ROWS})),
+    "longer-epochs": _AGAIN,
     "loader-workers": Condition(needs=frozenset({Fact.IDLE_CPU}), unless=frozenset({Fact.CHEAP_ROWS, Fact.TRAINER})),
-    "look-at-that-step": Condition(needs=frozenset({Fact.ONCE})),
+    "look-at-that-pause": _ONE,
+    "look-at-that-step": _ONE,
     "look-at-those-steps": Condition(needs=frozenset({Fact.FEW}), unless=frozenset({Fact.ONCE})),
     "make-ahead": Condition(needs=frozenset({Fact.IDLE_CPU}), unless=frozenset({Fact.TENSORFLOW})),
     "more-loader-workers": Condition(
@@ -91,6 +96,7 @@ CONDITIONS = {
     "prepare-offline": _NOT_DRAWN,
     "read-less-often": _AGAIN,
     "reads-out-first": Condition(needs=frozenset({Fact.READS_VALUES})),
+    "save-less": _ONE,
     "save-less-often": _AGAIN,
     "split-among-workers": Condition(needs=frozenset({Fact.IDLE_WORKERS})),
     "several-readers": Condition(unless=frozenset({Fact.TENSORFLOW})),

@@ -21,16 +21,18 @@ from stepscope.model.report.finding import Finding
 from stepscope.model.session.session import Session
 from stepscope.wire.kinds import Kind
 
+LOAD = Frame(SCRIPT, "load", 70)
 
-def late(between: int, steps: int = STEPS) -> Job:
-    """Two loops of ``steps`` steps of 100 ms with ``between`` of the user's Python between them."""
+
+def late(between: int, steps: int = STEPS, *, pauses: int = 2, inner: Sequence[Frame] = (LOAD,)) -> Job:
+    """Loops of ``steps`` steps of 100 ms with ``between`` of the user's Python between them, in so many pauses."""
     job = train_loop(90 * MS, steps=steps)
     job.framework(at=2, dur=1)
-    job.function(call_file=SCRIPT, call_line=44, call_function="main").every(
-        PERIOD, steps, dur=90 * MS, start=steps * PERIOD + between
-    )
-    times = range(steps * PERIOD, steps * PERIOD + between, 50 * MS)
-    job.samples(times, Frame(SCRIPT, "main", 48), Frame(SCRIPT, "load", 70))
+    later = job.function(call_file=SCRIPT, call_line=44, call_function="main")
+    for number in range(pauses):
+        end = (number + 1) * steps * PERIOD + number * between // pauses
+        job.samples(range(end, end + between // pauses, 50 * MS), Frame(SCRIPT, "main", 48), *inner)
+        later.every(PERIOD, steps, dur=90 * MS, start=end + between // pauses)
     return job
 
 
@@ -50,8 +52,8 @@ FIXTURES = Fixtures(
     silent=lambda: late(100 * MS),
     not_applicable=nothing,
     missing="steps",
-    below=lambda: late(2_500 * MS, 300),
-    at=lambda: late(4_000 * MS, 300),
+    below=lambda: late(2_500 * MS, 300, pauses=1),
+    at=lambda: late(4_000 * MS, 300, pauses=1),
 )
 
 
@@ -147,10 +149,29 @@ def ids(findings: Sequence[Finding]) -> list[list[str]]:
 )
 def test_time_between_the_epochs_of_one_fit_is_no_call_to_make_less_often(frames: list[Frame], remedy: str) -> None:
     """It is inside the call of fit; a function of the user's between the steps is not, whatever its name."""
-    job = late(4_000 * MS)
-    job.records = [record for record in job.records if record.kind != Kind.SAMPLE]
-    job.samples(range(STEPS * PERIOD, STEPS * PERIOD + 4_000 * MS, 50 * MS), Frame(SCRIPT, "main", 48), *frames)
-    assert ids(between(job)) == [[remedy]]
+    assert ids(between(late(4_000 * MS, inner=frames))) == [[remedy]]
+
+
+@pytest.mark.parametrize("inner", [LOAD, KERAS, Frame(SCRIPT, "take", 70)])
+@pytest.mark.parametrize("saves", [False, True])
+def test_what_happened_once_is_not_done_less_often(inner: Frame, saves: bool) -> None:
+    """A hang, a download, a debugger: one pause is told as one, also where something else lies in it."""
+    job = late(6_000 * MS, pauses=1, inner=[inner])
+    if saves:
+        job.save().at(STEPS * PERIOD + 1_000 * MS, 50 * MS)
+    (found,) = between(job)
+    assert found.title.startswith("a single pause between the steps takes")
+    assert ids([found]) == [["look-at-that-pause"]]
+
+
+@pytest.mark.parametrize(("evaluations", "remedy"), [(1, "evaluate-less"), (2, "evaluate-less-often")])
+def test_one_evaluation_can_only_be_made_shorter(evaluations: int, remedy: str) -> None:
+    job = late(6_000 * MS, pauses=evaluations)
+    for number in range(evaluations):
+        start = (number + 1) * STEPS * PERIOD + number * 6_000 * MS // evaluations
+        job.loop("evaluate").at(start + MS, 5_900 * MS // evaluations)
+    found, _, _ = run([d for d in GENERAL if d.code == "GEN013"], job.view())
+    assert [f.remedies[0].id for f in found if f.title.startswith("evaluations")] == [remedy]
 
 
 def started(*, after: float = 0.0, logged: float = 0.0, inner: Frame | None = None) -> Session:

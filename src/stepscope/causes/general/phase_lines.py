@@ -18,7 +18,7 @@ import numpy as np
 from stepscope.causes.general.spent_lines import LEAST, MAX_LINES, MIN_SAMPLES, Spent
 from stepscope.derive.ledger import build as ledger
 from stepscope.derive.ledger import loop_edges, outside
-from stepscope.derive.numeric import intervals
+from stepscope.derive.numeric import concentration, intervals
 from stepscope.derive.python import stack_samples
 from stepscope.derive.steps import step_makers
 from stepscope.derive.steps.steps import names_of
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.ledger.part import Ledger, Part
     from stepscope.derive.python.stack_samples import Sample, Spot
+    from stepscope.derive.steps.steps import Steps
     from stepscope.derive.view import SessionView
     from stepscope.model.report.ledger import Phase
     from stepscope.model.session.session import Manifest, Worker, WorkerInfo
@@ -63,6 +64,8 @@ class PhaseTime:
     """Of the start: the program of the job that started the process of the steps, "torchrun"; "": it is the process."""
     launched_ns: int = 0
     """Of the start: until the process of the steps began."""
+    once: bool = False
+    """Whether nearly all of it passed in one piece, without a step."""
 
 
 def job(view: SessionView) -> Ledger | None:
@@ -95,10 +98,20 @@ def build(view: SessionView) -> tuple[PhaseTime, ...]:
             importing=_importing(mine),
             launched_by=by if part.phase == "start" else "",
             launched_ns=min(until, part.ns) if part.phase == "start" else 0,
+            once=_once(part, view.steps),
         )
         for part, mine in ((part, _within(part, samples)) for part in whole.parts)
         if part.phase not in {"steps", "not-seen"}
     )
+
+
+def _once(part: Part, steps: Steps | None) -> bool:
+    """Whether one piece between two steps holds nearly all of a part: what lies in gaps may have been anything."""
+    begin, end = part.spans
+    if steps is None or not len(begin):
+        return False
+    pieces = np.bincount(np.searchsorted(steps.starts, begin, side="right"), weights=end - begin)
+    return bool(pieces.max() >= concentration.MOST * part.ns)
 
 
 def launched(manifest: Manifest, worker: Worker) -> tuple[str, int]:

@@ -24,7 +24,8 @@ framework.
 
 ## Remedy
 Depends on the phase: keep what was built (a saved model, prepared data), import less, trace fewer and smaller graphs,
-evaluate and save less often, fewer and longer epochs. None for what a launcher does before it starts the process of the
+evaluate and save less often, fewer and longer epochs. What happened once is to be looked at: it cannot be done less
+often. None for what a launcher does before it starts the process of the
 steps.
 
 ## References
@@ -93,6 +94,12 @@ _TRACES = Remedy(
 _LESS_OFTEN = Remedy(id="less-often", text="do it less often, or in another thread or process")
 _EVALUATE = Remedy(id="evaluate-less-often", text="evaluate less often, on less data, or in larger batches")
 _SAVE = Remedy(id="save-less-often", text="save less often, weights only, or in the background")
+_PAUSE = Remedy(
+    id="look-at-that-pause",
+    text="see what it does or waits for there: it happened once, and is no cost of each step or epoch",
+)
+_EVALUATE_LESS = Remedy(id="evaluate-less", text="evaluate on less data, or in larger batches")
+_SAVE_LESS = Remedy(id="save-less", text="save weights only, or in the background")
 WHAT: dict[Phase, tuple[str, tuple[Remedy, ...]]] = {
     "start": ("the program's start before it imports a framework takes", (_LOOK,)),
     "imports": ("imports of frameworks take", ()),
@@ -101,9 +108,9 @@ WHAT: dict[Phase, tuple[str, tuple[Remedy, ...]]] = {
     "steps": ("", ()),
     "other-steps": ("steps of other makers take", ()),
     "tracing": ("tracing outside of the steps takes", (_TRACES,)),
-    "evaluation": ("evaluations between the steps take", (_EVALUATE,)),
-    "saving": ("saving between the steps takes", (_SAVE,)),
-    "between-steps": ("what lies between the steps takes", (_LESS_OFTEN,)),
+    "evaluation": ("evaluations between the steps take", (_EVALUATE, _EVALUATE_LESS)),
+    "saving": ("saving between the steps takes", (_SAVE, _SAVE_LESS)),
+    "between-steps": ("what lies between the steps takes", (_LESS_OFTEN, _PAUSE)),
     "end": ("what follows the last step takes", ()),
     "not-seen": ("", ()),
 }
@@ -196,7 +203,7 @@ def _finding(view: SessionView, time: PhaseTime, params: Params, turns: TurnTime
         ),
         cost=cost_of(view, 0.0, high=time.ratio, basis="unknown", ns_per_step=0),
         remedies=_remedies(time, turns),
-        about=frozenset({Fact.UNSEEN}) if unseen else frozenset(),
+        about=frozenset(fact for fact, holds in {Fact.UNSEEN: unseen, Fact.ONCE: time.once}.items() if holds),
         explanation="This time lies outside of the steady steps: shares of the step and costs of findings do not "
         f"include it.{_EDGES if _edge_text(time) else ''}",
     )
@@ -205,6 +212,8 @@ def _finding(view: SessionView, time: PhaseTime, params: Params, turns: TurnTime
 def _subject(time: PhaseTime) -> str:
     if time.launched_by:
         return f"what {time.launched_by} does before it starts the process of the steps takes"
+    if time.once and time.phase == "between-steps":
+        return "a single pause between the steps takes"
     return WHAT[time.phase][0]
 
 
@@ -215,7 +224,7 @@ def _remedies(time: PhaseTime, turns: TurnTimes | None) -> tuple[Remedy, ...]:
     if _edge_text(time):
         return (_FEWER_LOOPS,)
     if time.phase == "between-steps" and any(s.what == "fit" and s.ratio >= MIN_MOSTLY for s in time.lines):
-        return (_LONGER_EPOCHS,)
+        return _LONGER_EPOCHS, _PAUSE
     if turns is not None and time.phase == "between-steps":
         return turn_words.ONCE, turn_words.AHEAD
     if turns is not None and turns.turns.call == "fit" and time.phase == "tracing":
