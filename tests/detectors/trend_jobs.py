@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from tests.derive.sessions import END, MS, POOL, SCRIPT, US, Frame, Job, S
@@ -264,4 +264,26 @@ def starting(
             calls.at(at + pull, 20 * MS)
             at += pull + 21 * MS
         nexts.at(at - MS, 10 * US, arg=iterator, flags=END)
+    return job
+
+
+def seen_in_windows(every: int, *, starts: Sequence[int], length: int = 25) -> Job:
+    """Steps of 30 ms of which only some are timed; a collection of 200 ms after each ``every``-th of all of them."""
+    job, at = Job(), 0
+    call = job.function(call_file=SCRIPT, call_line=CALL, call_function="main")
+    collection = job.call(Kind.GC, "gc")
+    timed = {number for start in starts for number in range(start, start + length)}
+    hidden_ns = hidden = 0
+    for number in range(starts[0], max(timed) + 1):
+        dur = 230 * MS if number % every == 0 else 30 * MS
+        if number in timed:
+            if hidden:
+                job.gap(at - hidden_ns - 2 * MS, hidden_ns + MS, hidden, Kind.FUNCTION)
+            hidden_ns = hidden = 0
+            call.at(at, 25 * MS)
+            if dur > 30 * MS:
+                collection.at(at + 25 * MS, 200 * MS)
+        else:
+            hidden_ns, hidden = hidden_ns + dur, hidden + 1
+        at += dur
     return job

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.general import spent_lines, waits
 from stepscope.derive.numeric import concentration
+from stepscope.derive.steps import rare
 from stepscope.detectors.base import Seen, cost_of, severity_of
 from stepscope.detectors.remedies import Fact
 from stepscope.model.report.finding import Evidence, Remedy
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps_view import StepsView
     from stepscope.model.report.components import ComponentName
     from stepscope.model.report.finding import Cost, Place, Severity
+    from stepscope.wire.kinds import Kind
 
 MIN_SAVING = 0.03
 """Least lower bound of a measured saving above info (the least that a report calls low)."""
@@ -198,11 +200,15 @@ def find(view: StepsView, component: ComponentName, params: Params, saving: Savi
     )
 
 
-def per_step(view: StepsView, calls: int) -> str:
-    """``every 40 steps``, ``2.5 times a step``; "" if not counted."""
-    if not calls:
-        return ""
-    steps = view.steps.steady_count
-    if calls < steps:
-        return f"every {steps / calls:.3g} steps"
-    return "in every step" if calls == steps else f"{calls / steps:.3g} times a step"
+def how_often(view: StepsView, kind: Kind) -> tuple[str, float]:
+    """``every 40 steps``, ``about every 37 steps``, ``2.5 times a step``, and how many of some kind a step has; "" if
+    none was seen to begin in the steps.
+    """
+    steps, records = view.steps, view.steps.worker.records
+    each = len(view.calls(kind).begun_in(steps.windows)) / steps.steady_count
+    if not each:
+        return "", 0.0
+    if each >= 1:
+        return "in every step" if each == 1 else f"{each:.3g} times a step", each
+    found = rare.of(steps, (records.kind == kind) & (records.thread == steps.thread))
+    return (found.often("step", "steps"), 1 / max(1.0, found.every)) if found is not None else ("", each)

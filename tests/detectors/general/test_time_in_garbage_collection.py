@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from tests.derive.sessions import MS, SCRIPT, Job
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
 from tests.detectors.jobs import CALL, PERIOD, STEPS, nothing, train_loop
+from tests.detectors.trend_jobs import seen_in_windows
 
 from stepscope.detectors.general.time_in_garbage_collection import DETECTOR
 from stepscope.wire.kinds import Kind
@@ -73,3 +76,25 @@ def test_no_saving_is_claimed_if_the_other_steps_are_as_long() -> None:
     """Work that fills the steps without a collection to the same length would not shrink with it."""
     ((found,), _) = look(DETECTOR, collecting(60 * MS, every=3))
     assert (found.severity, found.cost.ratio) == ("info", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("every", "starts", "said"),
+    [
+        (10, (0, 201, 404, 607, 810), "it runs every 10 steps"),
+        (12, (0, 109, 205, 407, 615, 817), "it runs every 12 steps"),
+        (6, (0, 100, 305, 501), "it runs every 6 steps"),
+    ],
+)
+def test_how_often_is_known_from_steps_timed_without_a_gap(every: int, starts: tuple[int, ...], said: str) -> None:
+    """How many collections the timed windows hold is chance; the steps between two of one window are not."""
+    ((found,), _) = look(DETECTOR, seen_in_windows(every, starts=starts))
+    assert said in found.title
+    (each,) = (one.value for one in found.evidence if one.metric == "collections")
+    assert each == pytest.approx(1 / every)
+
+
+def test_a_lone_collection_gives_a_bound() -> None:
+    """One in each window: no distance was seen, so the longest stretch without one is said."""
+    ((found,), _) = look(DETECTOR, seen_in_windows(20, starts=(10, 110, 210), length=19))
+    assert re.search(r"it runs every \d+ steps or more", found.title)

@@ -8,7 +8,7 @@ from tests.derive.sessions import MS, POOL, SCRIPT, US, Frame, Job, S
 from tests.detectors.asking import codes, look
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
 from tests.detectors.jobs import CALL, LOOP_LINE, MAIN_CALL, PERIOD, STEPS, called_back, nothing, saving
-from tests.detectors.trend_jobs import passes, stalled
+from tests.detectors.trend_jobs import passes, seen_in_windows, stalled
 
 from stepscope.detectors.host.periodic_stall import DETECTOR
 from stepscope.wire.kinds import Kind
@@ -49,6 +49,15 @@ def test_a_stall_that_is_missed_now_and_then_has_a_period() -> None:
     """Two of the stalls are missing: the intervals are multiples of the period."""
     (found,) = (f for f in look(stalled(200 * MS, [10, 20, 40, 50, 60, 80, 90]))[0] if f.code == "HST009")
     assert "every 10 steps" in found.title
+
+
+@pytest.mark.parametrize(
+    ("every", "starts"), [(10, (0, 201, 404, 607, 810)), (8, (3, 97, 250, 401)), (12, (0, 109, 205, 407, 615, 817))]
+)
+def test_a_period_is_that_of_stalls_without_a_gap_between(every: int, starts: tuple[int, ...]) -> None:
+    """Steps that were only counted between two windows are no part of the distance."""
+    (found,) = (f for f in look(seen_in_windows(every, starts=starts))[0] if f.code == "HST009")
+    assert f"every {every} steps" in found.title
 
 
 def test_a_period_in_seconds() -> None:

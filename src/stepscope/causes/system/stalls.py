@@ -20,7 +20,7 @@ import numpy as np
 from stepscope.derive.machine.rivals import foreign, short_command
 from stepscope.derive.numeric import intervals
 from stepscope.derive.python import stack_samples
-from stepscope.derive.steps import calls
+from stepscope.derive.steps import calls, rare
 from stepscope.derive.steps.anatomy import NAMED_BY
 from stepscope.derive.steps.epochs import EPOCH_END
 from stepscope.model.log.events import Name
@@ -29,6 +29,7 @@ from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from stepscope.derive.python.stack_samples import Spot
+    from stepscope.derive.steps.rare import Rare
     from stepscope.derive.steps.steps import Steps
     from stepscope.derive.steps_view import StepsView
     from stepscope.model.records import F64, I64, Bool
@@ -60,8 +61,8 @@ class Stalls:
 
     component: ComponentName
     count: int
-    steps: float
-    """Median interval, in steps."""
+    often: Rare | None
+    """In steps; None: no two stalls without a gap between them."""
     period_ns: float
     """Median interval, in time."""
     by_time: bool
@@ -127,8 +128,9 @@ def _of_part(view: StepsView, component: ComponentName, part: F64, step_ns: floa
         return None
     index = np.flatnonzero(steps.steady)
     first = index[[e[0] for e in kept]]
-    by_step, step_spread = _regular(np.diff(first).astype(np.float64))
-    by_clock, time_spread = _regular(np.diff(steps.starts[first]).astype(np.float64))
+    distances = rare.apart(steps, first)
+    by_step, step_spread = _regular(distances) if len(distances) >= MIN_STALLS - 1 else (0.0, 1.0)
+    by_clock, time_spread = _regular(np.diff(steps.starts[first]))
     if max(by_step, by_clock) < MIN_REGULAR:
         return None
     by_time = by_clock > by_step or (by_clock == by_step and time_spread < step_spread)
@@ -141,7 +143,7 @@ def _of_part(view: StepsView, component: ComponentName, part: F64, step_ns: floa
     return Stalls(
         component=component,
         count=len(kept),
-        steps=float(np.median(np.diff(first))),
+        often=rare.by_distances(distances / _multiples(distances), excess / len(kept)) if len(distances) else None,
         period_ns=float(np.median(np.diff(steps.starts[first]))),
         by_time=by_time,
         regular_ratio=max(by_step, by_clock),
@@ -166,16 +168,20 @@ def _other_calls_ns(view: StepsView, windows: tuple[I64, I64]) -> int:
     return intervals.total(called.where(_inside(called.starts, windows)).spans)
 
 
-def _regular(intervals: F64) -> tuple[float, float]:
+def _regular(intervals: I64) -> tuple[float, float]:
     """Share of the intervals that are a small multiple of the median one, and their deviation from it."""
     base = float(np.median(intervals))
     if base <= 0:
         return 0.0, 1.0
-    times = intervals / base
-    whole = np.clip(np.rint(times), 1, MAX_MULTIPLE)
-    apart = np.abs(times / whole - 1)
+    apart = np.abs(intervals / base / _multiples(intervals) - 1)
     good = apart <= TOLERANCE
     return float(good.mean()), float(np.median(apart))
+
+
+def _multiples(intervals: I64) -> F64:
+    """How many of the median interval each is: between two stalls some may have been too small to see."""
+    found: F64 = np.clip(np.rint(intervals / max(1.0, float(np.median(intervals)))), 1, MAX_MULTIPLE)
+    return found
 
 
 def _inside(at: I64, windows: tuple[I64, I64]) -> Bool:

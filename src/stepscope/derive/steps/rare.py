@@ -107,6 +107,20 @@ def _passed(steps: Steps, times: I64) -> tuple[F64, float]:
     return found, float(off)
 
 
+def apart(steps: Steps, at: I64) -> I64:
+    """How many steps lie between each of some steps and the next, where all between them were timed."""
+    run = np.cumsum(steps.unobserved)[at]
+    found: I64 = np.diff(at)[run[1:] == run[:-1]]
+    return found
+
+
+def by_distances(distances: I64 | F64, usual_ns: float) -> Rare:
+    """By the steps from one to the next, of two or more."""
+    mean, many = float(distances.mean()), len(distances)
+    off = SPREAD * float(distances.std()) / many**0.5 if many > 1 else 0.0
+    return Rare(calls=many + 1, every=mean, low=mean - off, high=mean + off, usual_ns=usual_ns)
+
+
 def _in_windows(steps: Steps, chosen: Bool) -> Rare | None:
     """By runs of steps that were timed without a gap between them."""
     records = steps.worker.records
@@ -116,13 +130,9 @@ def _in_windows(steps: Steps, chosen: Bool) -> Rare | None:
     if not seen.any():
         return None
     at, usual = np.unique(step[seen]), float(np.median(records.dur_ns[chosen][seen]))
-    run = np.cumsum(steps.unobserved)
-    same = run[at][1:] == run[at][:-1]
-    apart: I64 = np.diff(at)[same]
-    if len(apart):
-        mean = float(apart.mean())
-        off = SPREAD * float(apart.std()) / len(apart) ** 0.5 if len(apart) > 1 else 0.0
-        return Rare(calls=len(at), every=mean, low=mean - off, high=mean + off, usual_ns=usual)
+    distances = apart(steps, at)
+    if len(distances):
+        return by_distances(distances, usual)
     edges = np.flatnonzero(np.append(steps.unobserved, True))
     stretches = np.diff(np.unique(np.concatenate([[-1], edges, at])))
     least = float(stretches.max(initial=1))

@@ -53,13 +53,12 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     loss = general_loss.find(view, "gc", params, step_without.build(view, "gc"))
     if loss is None:
         return
-    calls = len(view.calls(Kind.GC).begun_in(view.steps.windows))
+    often, each = general_loss.how_often(view, Kind.GC)
     yield loss.seen(
         view,
         params,
-        title=f"Python's garbage collection takes {loss.share_text}: it runs {general_loss.per_step(view, calls)}"
-        f"{loss.top_text}",
-        more=(Evidence(metric="collections", value=calls / view.steps.steady_count, unit="per step"),),
+        title=f"Python's garbage collection takes {loss.share_text}{often and f': it runs {often}'}{loss.top_text}",
+        more=(Evidence(metric="collections", value=each, unit="per step"),),
         remedies=(
             Remedy(
                 id="freeze-objects",

@@ -9,8 +9,9 @@ A job whose median step is fine may lose a third of its time to something that i
 
 ## Evidence
 `stall_ratio`: share of the steady wall time in the stalls beyond what the same part usually takes. `stall_ns`: one
-stall. `period_steps`, `period_ns`: the median interval. `regular_ratio`: share of the intervals that are the period or
-a small multiple of it; for random stalls it is one in five. `stalls`: their number.
+stall. `period_steps`: steps from one to the next, where all between were timed. `period_ns`: the median interval.
+`regular_ratio`: share of the intervals that are the period or a small multiple of it; for random stalls it is one in
+five. `stalls`: their number.
 
 ## Known limits
 At least five stalls are needed. Ends of epochs with their validation, checkpoints and retraces are reported by other
@@ -81,7 +82,8 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
 def _finding(view: StepsView, stalls: Stalls, ratio: float, params: Params) -> Seen:
     collected = _collect_place(view) if stalls.component == "gc" else None
     who = _who(view, stalls, collected)
-    every = f"every {format_ns(stalls.period_ns)}" if stalls.by_time else f"every {stalls.steps:g} steps"
+    often = stalls.often
+    every = often.often("step", "steps") if often and not stalls.by_time else f"every {format_ns(stalls.period_ns)}"
     return Seen(
         title=f"a periodic stall: {who} interrupts the steps {every}, for {format_ns(stalls.stall_ns)}: "
         f"{format_ratio(ratio)} of the time",
@@ -99,7 +101,7 @@ def _finding(view: StepsView, stalls: Stalls, ratio: float, params: Params) -> S
                 refs=(f"component:{stalls.component}",),
             ),
             Evidence(metric="stall_ns", value=stalls.stall_ns, unit="ns", threshold=params.min_stall_ns),
-            Evidence(metric="period_steps", value=stalls.steps, unit="steps"),
+            *((Evidence(metric="period_steps", value=often.every, unit="steps"),) if often else ()),
             Evidence(metric="period_ns", value=stalls.period_ns, unit="ns"),
             Evidence(metric="regular_ratio", value=stalls.regular_ratio, unit="ratio"),
             Evidence(
