@@ -21,7 +21,6 @@ from stepscope.model.report.finding import Finding
 from stepscope.model.session.session import Session
 from stepscope.wire.kinds import Kind
 
-
 LOAD = Frame(SCRIPT, "load", 70)
 
 
