@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
+import shlex
+import sys
 from pathlib import Path
 
 import msgspec
@@ -13,6 +15,11 @@ import pytest
 from stepscope.cli.main import COMMANDS
 from stepscope.model.report.finding import Report
 from stepscope.reports import terminal
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -55,6 +62,15 @@ def evidence() -> list[tuple[str, str]]:
     page = (ROOT / "docs" / "readme.md").read_text(encoding="utf-8")
     rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")]
     return [(row[0], row[1]) for row in rows[1:]]
+
+
+def test_its_first_command_runs_as_it_stands() -> None:
+    """In a clone of this repository, with nothing to fill in: it installs a folder that holds this project."""
+    first = next(line.strip() for line in README.splitlines() if line.startswith("    "))
+    program, install, *what = shlex.split(first, comments=True)
+    assert (program, install, len(what)) == ("pip", "install", 1)
+    project = tomllib.loads((ROOT / what[0] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["name"] == "stepscope"
 
 
 def test_it_is_short() -> None:
