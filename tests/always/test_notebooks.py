@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from tests.always.conftest import PATIENCE_S, Environment, wait_for
 from tests.always.listing import job_of
 
 from stepscope.app.bundle import open_session
+from stepscope.derive.view import SessionView
 from stepscope.model.log.events import Name
 
 pytestmark = pytest.mark.tf
@@ -27,9 +29,15 @@ while not os.path.exists("stop"):
 
 
 def test_a_notebook_kernel(tensorflow: Environment, tmp_path: Path) -> None:
-    """A kernel is a job from the first cell that imports TensorFlow on, with rates and tasks; cells print as ever."""
+    """A kernel is a job from the first cell that imports TensorFlow on, with rates and tasks; cells print as ever.
+
+    The report names them as the notebook in the kernel's folder does.
+    """
     jupyter = pytest.importorskip("jupyter_client")
     pytest.importorskip("ipykernel")
+    code = [{"cell_type": "code", "source": text} for text in (IMPORTS, TRAINS)]
+    book = {"cells": [{"cell_type": "markdown", "source": "# Training"}, *code]}
+    (tensorflow.folder / "train.ipynb").write_text(json.dumps(book))
     connection, _ = jupyter.write_connection_file(str(tmp_path / "kernel.json"))
     kernel = tensorflow.start(Path(connection), "-m", "ipykernel_launcher", "-f")
     client = jupyter.BlockingKernelClient(connection_file=connection)
@@ -54,8 +62,12 @@ def test_a_notebook_kernel(tensorflow: Environment, tmp_path: Path) -> None:
         client.stop_channels()
     kernel.communicate(timeout=PATIENCE_S)
     (session,) = wait_for(tensorflow.finished, "the session's end")
-    (worker,) = open_session(session).workers
-    assert any(name.text == "train_step" for name in worker.all(Name))
+    view = SessionView(open_session(session))
+    (worker,) = view.workers
+    (step,) = (name for name in worker.all(Name) if name.text == "train_step")
+    place = view.place(step.file, step.line)
+    assert IMPORTS.split("\n")[place.line - 1] in {"@tf.function", "def train_step(x):"}
+    assert place.file == "train.ipynb cell 2"
 
 
 def _text(message: Mapping[str, Mapping[str, object]]) -> str:

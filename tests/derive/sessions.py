@@ -39,6 +39,7 @@ from stepscope.model.log.events import (
 )
 from stepscope.model.log.graph import GraphTable
 from stepscope.model.records import HostTable, ProcessTable, RecordTable, RivalTable, Table, ThreadTable
+from stepscope.model.session.nearby import ModelWeights
 from stepscope.model.session.session import AllocatorInfo, HostInfo, Manifest, Session, Worker, WorkerInfo
 from stepscope.wire.kinds import Flag, Kind
 
@@ -120,6 +121,7 @@ class Job:
     host: HostInfo = field(default_factory=HostInfo)
     allocator: AllocatorInfo | None = None
     graphs: GraphTable = field(default_factory=GraphTable)
+    models: tuple[ModelWeights, ...] = ()
     look: int = 0  # id of the wait line of the stacks that are sampled now
     _ids: dict[str, int] = field(default_factory=dict)
     _codes: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -349,6 +351,7 @@ class Job:
                 memory_killed_by=self.memory_killed_by if self.memory_killed else "",
                 ended_ns=self.ended_ns,
                 host=self.host,
+                models=self.models,
             ),
             workers=(self.worker(),),
             process=self.processes,

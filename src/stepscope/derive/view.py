@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps
     from stepscope.model.log.events import DatasetMade, Name
     from stepscope.model.report.components import ComponentName
+    from stepscope.model.session.nearby import NotebookCell
     from stepscope.model.session.session import Session, Worker
 
 T = TypeVar("T")
@@ -105,6 +106,10 @@ class SessionView:
         return stack_samples.hot_spots(self.samples, frozenset(components), self.loop)
 
     @cached_property
+    def _cells(self) -> dict[str, NotebookCell]:
+        return {cell.hash: cell for cell in self.session.manifest.cells}
+
+    @cached_property
     def graphs(self) -> GraphIndex | None:
         """The nodes of the graphs of the process that makes the steps; None where none was read."""
         return GraphIndex(self.worker) if self.worker is not None and len(self.worker.graphs) else None
@@ -167,8 +172,9 @@ class SessionView:
         cwd = self.session.manifest.cwd
         if cwd and file.startswith(cwd.rstrip("/") + "/"):
             file = os.path.relpath(file, cwd)
-        file = notebook_cells.named(file)
-        return Place(file=file, line=line, end_line=end_line if end_line > line else None, function=function)
+        file, above = notebook_cells.named(file, self._cells)
+        end = end_line + above if end_line > line else None
+        return Place(file=file, line=line + above, end_line=end, function=function)
 
     def dataset_place(self, made: DatasetMade) -> Place | None:
         """Where user code made a dataset."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.model.report.place import NOTEBOOK_CELL
+from stepscope.model.report.place import is_cell
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,7 +110,7 @@ def filled(template: str, finding: Finding) -> str:
 
 def _in_file(place: Place) -> bool:
     """Whether a trial finds the place: not in a cell of a notebook, which is no file of another run."""
-    return bool(place.file) and place.cell is None and not place.file.startswith(NOTEBOOK_CELL)
+    return bool(place.file) and place.cell is None and not is_cell(place.file)
 
 
 def _inside(place: Place, other: Place) -> bool:

@@ -26,7 +26,36 @@ from stepscope.model.report.place import Place
 )
 def test_cells_are_named_alike_in_every_run(file: str, said: str) -> None:
     """The kernel's process is no part of the name; files are as they were."""
-    assert notebook_cells.named(file) == said
+    assert notebook_cells.named(file, {}) == (said, 0)
+
+
+WHERE = (
+    "import sys\ndef where():\n    return sys._getframe(1).f_code.co_filename, sys._getframe(1).f_lineno\n"
+    "print('W',*where())"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "line", "cell_line"),
+    [
+        (
+            WHERE,
+            "2990152713",
+            4,
+            4,
+        ),
+        ("\n\n\nprint('W',*where())\n", "1162847773", 1, 4),
+        ("%%capture out\nx = where()\n", "517778632", 1, 2),
+        ("%%capture out\n\n\nx = where()", "1733248420", 1, 4),
+        ("# \u00fcmlaut \u2603\n%matplotlib --list\nprint('W',*where())", "3509699385", 3, 3),
+        ("  print('W',*where())\n  y=1", "2311522761", 1, 1),
+        ("def f():\n    return where()\n!echo hi\nz = !echo ho\nprint('W',*f())", "2359956997", 2, 2),
+    ],
+)
+def test_hashes_and_lines_are_the_kernel_s(text: str, number: str, line: int, cell_line: int) -> None:
+    """Numbers and lines of frames in a kernel of ipykernel 7.4.0 with IPython 9.18.1, which printed them."""
+    above = {notebook_cells.hash_of(body): lines for body, lines in notebook_cells.compiled(text)}
+    assert line + above[number] == cell_line
 
 
 def test_places_of_a_view_name_cells() -> None:
@@ -39,7 +68,7 @@ def test_places_of_a_view_name_cells() -> None:
 
 
 @pytest.mark.parametrize("template", [proofs.STUB, proofs.LINES, proofs.GRAPH_FUNCTION])
-@pytest.mark.parametrize("cell", ["notebook cell 7", "notebook cell In [3]"])
+@pytest.mark.parametrize("cell", ["notebook cell 7", "notebook cell In [3]", "train.ipynb cell 3"])
 def test_no_trial_names_a_cell(template: str, cell: str) -> None:
     """A trial finds its function by the file, which no other run has."""
     for file, none in ((cell, True), ("train.py", False)):

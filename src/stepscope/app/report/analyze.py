@@ -13,6 +13,7 @@ from stepscope.app.report import (
     exclusive,
     ledger,
     limits,
+    nearby,
     op_table,
     op_trace_summaries,
     overhead,
@@ -86,12 +87,12 @@ def analyze(path: Path) -> Report:
 
 
 def write_reports(session_dir: Path) -> Report:
-    """Analyse the session and write report.json, .txt, .md and .html into it.
+    """Analyse the session and write report.json, .txt, .md and .html into it, and what files near the job say.
 
     Raises:
         OSError: the session's directory cannot be written.
     """
-    session = store.open_session(session_dir)
+    session = nearby.keep(session_dir, store.open_session(session_dir))
     report = report_of(session)
     pages = {
         "report.json": json_report.encode(report),

@@ -67,6 +67,25 @@ def cells(data: bytes) -> tuple[Cell, ...]:
     Raises:
         ValueError: it is not a notebook, or one of another language.
     """
+    return tuple(Cell(number, _python(_text(source))) for number, source in _code_cells(data))
+
+
+def texts(data: bytes) -> tuple[tuple[int, str], ...]:
+    """Number and text of each code cell, as a kernel gets it; otherwise like ``cells``."""
+    return tuple((number, _joined(source)) for number, source in _code_cells(data))
+
+
+def _code_cells(data: bytes) -> list[tuple[int, object]]:
+    """Number and source of each code cell."""
+    return [
+        (number, cell.get("source", cell.get("input", "")))
+        for number, cell in enumerate(_raw_cells(_python_book(data)), 1)
+        if isinstance(cell, dict) and cell.get("cell_type") == "code"
+    ]
+
+
+def _python_book(data: bytes) -> dict[str, object]:
+    """The notebook, which is one of Python."""
     try:
         book = _book(data)
     except (UnicodeDecodeError, RecursionError) as error:
@@ -76,11 +95,7 @@ def cells(data: bytes) -> tuple[Cell, ...]:
     language = kernel.get("language") if isinstance(kernel, dict) else None
     if isinstance(language, str) and language.lower() not in {"python", "python3", "ipython"}:
         raise ValueError(f"its language is {language}")
-    found = []
-    for number, cell in enumerate(_raw_cells(book), 1):
-        if isinstance(cell, dict) and cell.get("cell_type") == "code":
-            found.append(Cell(number, _python(_text(cell.get("source", cell.get("input", ""))))))
-    return tuple(found)
+    return book
 
 
 def _book(data: bytes) -> dict[str, object]:
@@ -113,9 +128,12 @@ def _raw_cells(book: dict[str, object]) -> list[object]:
     raise ValueError("it has no cells")
 
 
+def _joined(source: object) -> str:
+    return "".join(str(part) for part in source) if isinstance(source, list) else str(source)
+
+
 def _text(source: object) -> str:
-    text = "".join(str(part) for part in source) if isinstance(source, list) else str(source)
-    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", " ")
+    return _joined(source).replace("\r\n", "\n").replace("\r", "\n").replace("\0", " ")
 
 
 def _python(text: str) -> str:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 from stepscope.model.structs import Struct
 
 NOTEBOOK_CELL = "notebook cell "
-"""Begin of ``Place.file`` for a cell that ran in a kernel: which cell of which notebook is not known there."""
+"""Begin of ``Place.file`` for a cell that ran in a kernel, if it is not known which cell of which notebook it is."""
+_KNOWN_CELL = re.compile(r"\.ipynb cell \d+$")
+
+
+def is_cell(file: str) -> bool:
+    """Whether ``Place.file`` is a cell that ran in a kernel: ``train.ipynb cell 3`` if it is known which."""
+    return file.startswith(NOTEBOOK_CELL) or _KNOWN_CELL.search(file) is not None
 
 
 class Place(Struct, frozen=True, kw_only=True):

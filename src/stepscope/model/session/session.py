@@ -34,6 +34,7 @@ from stepscope.model.session.experiment import Experiment
 from stepscope.model.session.hang import Hang
 from stepscope.model.session.member import MemberInfo
 from stepscope.model.session.merged import MergedMember
+from stepscope.model.session.nearby import ModelWeights, NotebookCell
 from stepscope.model.session.optrace import OpTrace, TraceSource
 from stepscope.model.session.page_walks import PageWalks
 from stepscope.model.session.replays import Replays
@@ -218,6 +219,10 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """Path of the joint session that the members on this host get when the last of them has ended. Since 0.1."""
     hangs: tuple[Hang, ...] = ()
     """Times in which the job did nothing, as they were recognised while they lasted, oldest first. Since 0.1."""
+    cells: tuple[NotebookCell, ...] = ()
+    """Cells of notebooks near the job, if one of them ran. Since 0.1."""
+    models: tuple[ModelWeights, ...] = ()
+    """Files of models near the job that it loaded. Since 0.1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
