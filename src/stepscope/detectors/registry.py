@@ -50,6 +50,7 @@ from stepscope.detectors.general import (
 from stepscope.detectors.graph import (
     constant_work_in_step,
     costly_metrics,
+    denormal_weights,
     dense_update_of_table,
     double_precision_in_step,
     frozen_features_recomputed,
@@ -171,6 +172,7 @@ ALL: Listed = (
     partly_used_results.DETECTOR,
     wasteful_operands.DETECTOR,
     large_kernel_convolution.DETECTOR,
+    denormal_weights.DETECTOR,
     no_progress.DETECTOR,
     slow_python_in_loop.DETECTOR,
     eager_step.DETECTOR,
