@@ -65,9 +65,31 @@ def test_the_lines_of_the_terminal_the_page_and_the_issue_say_it(ranks: Report) 
     assert f"other file  {other}: 100 ms on average over 5 traced steps" in long
     assert f"in 6 traced steps of {mine}" in long
     assert f"no findings about the steps of {mine}" in long
-    assert f"imported    {mine} · kineto · 12 events · 1 more file" in brief.render(ranks)
+    assert f"imported    {mine} · kineto · 12 events · one of 2 files" in brief.render(ranks)
     for other_form in (markdown.render(ranks), html.render(ranks)):
         assert f"{other}: 100 ms on average" in other_form.replace("\\", "")
+
+
+def test_which_is_analysed_does_not_depend_on_the_order_of_the_files(ranks: Report) -> None:
+    """Of equal ones the last by name, which of the cycles of one profile is the newest."""
+    assert ranks.traced is not None
+    assert ranks.traced.file == "rank_b.json"
+
+
+def test_what_was_not_analysed_has_the_next_command(ranks: Report) -> None:
+    """With what its steps do: here it differs, which is what there is to see."""
+    assert (
+        "findings about rank_a.json (other Python 90 % of its steps), not analysed: stepscope import rank_a.json"
+        in " ".join(brief.render(ranks, width=100).split())
+    )
+
+
+def test_of_many_files_some_are_named(tmp_path: Path) -> None:
+    files = [_rank(tmp_path, f"rank {n}.json", busy=10_000 * n) for n in (1, 5, 7, 9)]
+    said = " ".join(brief.render(_report(tmp_path, *reversed(files)), width=200).split())
+    assert "imported rank 9.json" in said
+    assert "findings about rank 1.json (other Python 90 % of its steps), rank 5.json" in said
+    assert "and 1 more, not analysed: stepscope import FILE, one at a time" in said
 
 
 def test_one_file_is_not_named_again(tmp_path: Path) -> None:

@@ -39,15 +39,15 @@ def stacks_text(file: StackFile) -> str:
 
 
 def shown(report: Report) -> str:
-    """The file that the report is about, and how many others there are; "" of a session without op traces."""
+    """The file that the report is about; "" of a session without op traces."""
     traced = report.traced
     about = next((one for one in report.op_traces if traced is not None and one.name == traced.trace), None)
     trace = about or next(iter(report.op_traces), None)
     if trace is None:
         return f"stacks · {stacks_text(report.stack_files[0])}" if report.stack_files else ""
-    others = len(report.op_traces) - 1
-    more = f" · {words.plural(others, 'more file')}: --verbose" if others else ""
-    return f"{trace.file} · {trace.format} · {words.plural(trace.events, 'event')}{more}"
+    count = len(report.op_traces)
+    of = f" · one of {count} files" if count > 1 else ""
+    return f"{trace.file} · {trace.format} · {words.plural(trace.events, 'event')}{of}"
 
 
 def lines_of(trace: OpTraceSummary) -> list[tuple[str, str]]:

@@ -58,6 +58,7 @@ def file_of(view: SessionView, trace: OpView) -> str:
 def _others(view: SessionView, shown: OpView) -> tuple[OtherTrace, ...]:
     """The steps of the other files, those left out that were read together with the shown one."""
     others = [one for one in view.traces.views if one not in (shown, *shown.together)]
+    others.sort(key=lambda one: file_of(view, one))
     return tuple(
         OtherTrace(
             file=file_of(view, one),

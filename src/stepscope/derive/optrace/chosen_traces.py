@@ -46,16 +46,21 @@ class ChosenTraces:
 
     @property
     def main(self) -> OpView | None:
-        """The trace with the most steps, those that a program marked first, the newest of equals; None if none shows
-        any.
+        """The trace with the most steps, those that a program marked first, the newest of equals, of imported files the
+        last by name; None if none shows any.
         """
         seen = (view for view in self.views if view.shows_steps)
-        return max(seen, key=lambda v: (v.periods.how is StepKind.MARKER, len(v.periods), v.name), default=None)
+        return max(seen, key=lambda v: (v.periods.how is StepKind.MARKER, len(v.periods), *_order(v)), default=None)
 
     @property
     def shown(self) -> OpView | None:
         """The trace that the report is about: ``main``, else the largest."""
-        return self.main or max(self.views, key=lambda v: (len(v.trace.events), v.name), default=None)
+        return self.main or max(self.views, key=lambda v: (len(v.trace.events), *_order(v)), default=None)
+
+
+def _order(view: OpView) -> tuple[str, str]:
+    """The order of equal traces: that of capture; of files that of their names, not that in which they were given."""
+    return "" if view.ref else view.trace.source.name, view.name
 
 
 def build(session: Session, steps: Steps | None) -> ChosenTraces:
