@@ -11,6 +11,7 @@ from tests.derive.stack_profiles import lines_of, of_text
 from tests.detectors.wait_jobs import look, looked
 
 from stepscope.derive.stacks import session_stacks
+from stepscope.model.session.nearby import NotebookCell
 from stepscope.model.session.session import Session
 from stepscope.model.session.stacks import StackFlag
 from stepscope.wire.kinds import Flag
@@ -89,6 +90,18 @@ def test_captures_of_one_event_are_one_profile() -> None:
     profiles = session_stacks.profiles(session)
     assert [profile.event for profile in profiles] == ["cpu", "page-faults", "python"]
     assert lines_of(profiles[0]) == {"a": 1, "b": 3}
+
+
+@pytest.mark.parametrize(("known", "said"), [(True, "train.ipynb cell 3:9"), (False, "notebook cell 77:7")])
+def test_cells_are_named_as_in_reports(known: bool, said: str) -> None:
+    """No frame has the number of the kernel's process, which no other run shares."""
+    made = Job()
+    made.samples([5 * MS], Frame(SCRIPT, "main", 4), Frame("/tmp/ipykernel_12/77.py", "slow", 7))
+    session = made.session()
+    cells = (NotebookCell(hash="77", name="train.ipynb cell 3", above=2),) if known else ()
+    session = replace(session, manifest=msgspec.structs.replace(session.manifest, cells=cells))
+    (profile,) = session_stacks.profiles(session)
+    assert [f"{frame.file}:{frame.line}" for frame in profile.frames] == [f"{SCRIPT}:4", said]
 
 
 def test_nothing_sampled_is_no_profile() -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive.python import notebook_cells
 from stepscope.derive.stacks import memory_stacks, op_at_sample
 from stepscope.derive.stacks.merge_profiles import merged
 from stepscope.derive.stacks.op_of_pool_thread import with_ops_of_pool_threads
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from stepscope.model.records import Bool, RecordTable
+    from stepscope.model.session.nearby import NotebookCell
     from stepscope.model.session.session import Session, Worker
 
 AGENT_THREAD = "stepscope-agent"
@@ -82,7 +84,17 @@ def profiles(session: Session) -> tuple[StackProfile, ...]:
     if spans and PYTHON in by_event:
         dense = [within(profile, spans) for profile in by_event[PYTHON]]
         by_event[CAPTURED] = [replace(one, event=CAPTURED) for one in dense if len(one.samples)]
-    return tuple(merged(of_event) for of_event in by_event.values() if of_event)
+    cells = {cell.hash: cell for cell in session.manifest.cells}
+    return tuple(_with_cells(merged(of_event), cells) for of_event in by_event.values() if of_event)
+
+
+def _with_cells(profile: StackProfile, cells: Mapping[str, NotebookCell]) -> StackProfile:
+    """With notebook cells named as in reports: their files have the number of the kernel's process."""
+    if not any(notebook_cells.hash_in(frame.file) for frame in profile.frames):
+        return profile
+    named = ((frame, *notebook_cells.named(frame.file, cells)) for frame in profile.frames)
+    frames = [one._replace(file=file, line=one.line + above if one.line else 0) for one, file, above in named]
+    return replace(profile, frames=frames)
 
 
 def _captured(session: Session) -> list[tuple[int, int]]:
