@@ -63,7 +63,7 @@ class SlowNode:
 
 
 def files(view: StepsView) -> tuple[Loaded, ...]:
-    """The models that the thread of the steps runs on the CPU, as far as their files were seen near the job."""
+    """The models that the thread of the steps runs on the CPU and whose files were seen near the job."""
     made = {event.model: event for event in view.steps.worker.all(InferenceSession)}
     seen = {one.model: one for one in view.session.manifest.models}
     found = []
