@@ -100,6 +100,8 @@ def nodes(trace: OpView, times: float) -> tuple[SlowNode, ...] | None:
 def _works(view: OpView) -> Iterator[tuple[str, str, float, float]]:
     """Name and type of each node that multiplies, with its multiplications and the median of its times in ns."""
     trace = view.trace
+    if not {_IN, _OUT}.issubset(trace.stats.event_names()):
+        return
     inputs, given = trace.texts(_IN)
     outputs, made = trace.texts(_OUT)
     for meta, (name, op) in enumerate(zip(trace.metas.op_name.tolist(), trace.metas.op_type.tolist(), strict=True)):
@@ -130,8 +132,12 @@ def _work(op: str, inputs: str, outputs: str) -> tuple[str, float]:
 
 def _shapes(text: str) -> list[list[int]]:
     """Shapes of tensors in single precision: ``[{"float":[1,3,80,80]}, ...]``; empty if the first is none."""
+    try:
+        tensors = json.loads(text)
+    except ValueError:
+        return []
     found = []
-    for one in json.loads(text):
+    for one in tensors if isinstance(tensors, list) else []:
         shape = one.get("float") if isinstance(one, dict) else None
         if not isinstance(shape, list) or not all(isinstance(size, int) for size in shape):
             break
