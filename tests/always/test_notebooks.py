@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -44,7 +44,7 @@ def test_a_notebook_kernel(tensorflow: Environment, tmp_path: Path) -> None:
     client.load_connection_file()
     client.start_channels()
     try:
-        client.wait_for_ready(timeout=PATIENCE_S)
+        wait_for(lambda: _ready(client.wait_for_ready), "the kernel")
         reply = client.execute_interactive(IMPORTS, timeout=PATIENCE_S)
         assert reply["content"]["status"] == "ok", reply
         client.execute(TRAINS)
@@ -62,12 +62,23 @@ def test_a_notebook_kernel(tensorflow: Environment, tmp_path: Path) -> None:
         client.stop_channels()
     kernel.communicate(timeout=PATIENCE_S)
     (session,) = wait_for(tensorflow.finished, "the session's end")
+    wait_for((session / "report.html").exists, "its report")
     view = SessionView(open_session(session))
     (worker,) = view.workers
-    (step,) = (name for name in worker.all(Name) if name.text == "train_step")
-    place = view.place(step.file, step.line)
-    assert IMPORTS.split("\n")[place.line - 1] in {"@tf.function", "def train_step(x):"}
-    assert place.file == "train.ipynb cell 2"
+    steps = [name for name in worker.all(Name) if name.text == "train_step" and name.file]
+    places = {view.place(step.file, step.line) for step in steps}
+    assert {place.file for place in places} == {"train.ipynb cell 2"}
+    lines = {IMPORTS.split("\n")[place.line - 1] for place in places}
+    assert lines <= {"@tf.function", "def train_step(x):"}
+
+
+def _ready(wait: Callable[..., None]) -> bool:
+    """Whether the kernel answers: on a busy machine one that starts is taken for dead."""
+    try:
+        wait(timeout=PATIENCE_S)
+    except RuntimeError:
+        return False
+    return True
 
 
 def _text(message: Mapping[str, Mapping[str, object]]) -> str:
