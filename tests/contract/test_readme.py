@@ -24,7 +24,7 @@ else:
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DEMO = ROOT / "tests" / "data" / "demo"
-SESSION = "demo_train-1128-1612.stepscope"
+SESSION = "demo_train-1129-0155.stepscope"
 MOST_LINES = 120
 FIGURES = {
     "study.md": {"cause in 44;": r"top1 44 of 48", "2 of the 58": r"of 58 in 2022: TensorFlow's profiler 2,"},
