@@ -2,7 +2,7 @@
 
 import pytest
 
-from stepscope.units import format_bytes, format_ns, format_number_of, format_rate, format_ratio
+from stepscope.units import format_bytes, format_ns, format_number_of, format_rate, format_ratio, format_times
 
 
 @pytest.mark.parametrize(
@@ -50,3 +50,9 @@ def test_a_rate_has_a_thousands_separator(value: float, text: str) -> None:
 def test_one_thing_is_not_many(number: str, unit: str, text: str) -> None:
     """A number before a plural word: one thing has no plural."""
     assert format_number_of(number, unit) == text
+
+
+@pytest.mark.parametrize(("rate", "text"), [(1, "once a step"), (0.998, "once a step"), (2.5, "2.5 times a step")])
+def test_once_is_not_1_times(rate: float, text: str) -> None:
+    """How often something happens in each."""
+    assert format_times(rate, "step") == text

@@ -68,6 +68,12 @@ def format_number_of(number: str, unit: str) -> str:
     return f"{number} {singular(unit) if number == '1' else unit}"
 
 
+def format_times(rate: float, unit: str) -> str:
+    """How often something happens in each: ``format_times(1, "step") == "once a step"``, ``"2.5 times a step"``."""
+    times = f"{rate:.2g}"
+    return f"once a {unit}" if times == "1" else f"{times} times a {unit}"
+
+
 MIN_PLURAL = 3
 """Letters of a plural word: ``s`` and ``ns`` are units of time."""
 

@@ -330,11 +330,13 @@ def saving(dur: int, *, calls: int = 49, every: int = 2, kind: Kind = Kind.SAVE)
     return job
 
 
-def retraced(dur: int, *, traces: int = STEPS - 1, cause: str = "python-value", first: int = 1) -> Job:
-    """A loop of a function that takes 20 ms and is traced again, ``dur`` more, in ``traces`` of its steps."""
+def retraced(
+    dur: int, *, traces: int = STEPS - 1, cause: str = "python-value", first: int = 1, file: str = SCRIPT
+) -> Job:
+    """A loop of a function of ``file`` of 20 ms that is traced again, ``dur`` more, in ``traces`` of its steps."""
     job = Job()
     job.sources[SCRIPT] = SOURCE
-    call = job.function(**MAIN_CALL)
+    call = job.function(file=file, **MAIN_CALL)
     job.trace(0, 50 * MS, cause="first", ordinal=1)
     call.at(0, 70 * MS, flags=TRACED)
     for i in range(1, STEPS):
@@ -350,6 +352,7 @@ def retraced(dur: int, *, traces: int = STEPS - 1, cause: str = "python-value", 
                 after=f"0.{i + 1}",
                 ordinal=i + 1,
                 nodes=500,
+                file=file,
                 stack=[(SCRIPT, "main", CALL)],
             )
     return job

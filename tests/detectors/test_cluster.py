@@ -53,7 +53,7 @@ def test_a_task_of_the_cluster_is_no_rival(job: object) -> None:
     assert [f.code for f in findings] == []
 
 
-@pytest.mark.parametrize(("child", "who"), [(1, "the job itself started"), (0, "other processes")])
+@pytest.mark.parametrize(("child", "who"), [(1, "started along with the job"), (0, "other processes")])
 def test_a_companion_of_a_cluster_is_a_rival(child: int, who: str) -> None:
     """Another program beside a cluster's task is one all the same, and so is a copy of a job that is no cluster."""
     for job in (crowded(child=child, command="python archive.py"), crowded(child=child, server=False)):

@@ -42,3 +42,10 @@ def test_traces_of_folds_are_information() -> None:
     folds, function = (look(DETECTOR, job)[0][0] for job in (compiled_anew(40 * MS, every=2), FIXTURES.firing()))
     assert (folds.severity, "for folds or trials" in folds.title) == ("info", True)
     assert "for folds or trials" not in function.title
+
+
+def test_what_the_framework_makes_cannot_be_made_once_by_the_user() -> None:
+    """Functions of a library's own are made in each of its calls: only fewer calls help."""
+    library = "/venv/lib/python3.11/site-packages/keras/src/trainers/data_adapters/array_data_adapter.py"
+    (found,), _ = look(DETECTOR, retraced(60 * MS, traces=85, file=library))
+    assert [remedy.id for remedy in found.remedies] == ["fewer-library-calls"]

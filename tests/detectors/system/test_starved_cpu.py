@@ -146,14 +146,19 @@ def test_threads_of_a_pool_that_wait_beside_a_busy_step_are_none() -> None:
     assert 0.3 <= found.cost.ratio < 0.6
 
 
-def test_processes_that_the_job_started_are_told_apart_by_name() -> None:
-    """Only its own children are said to be its own."""
+@pytest.mark.parametrize(
+    ("seen", "whose"), [(True, "that the job itself started"), (False, "started along with the job")]
+)
+def test_processes_that_the_job_started_are_told_apart_by_name(seen: bool, whose: str) -> None:
+    """Only its own children are said to be its own: another job of the same script is in its group as well."""
     job = train_loop(80 * MS)
     job.machine(10, cpus=2, got=1.0, waiting=1.0, others=1.0)
     job.rival("python archive.py", cores=0.6, seconds=10, pid=903, child=True)
     job.rival("/usr/bin/indexer", cores=0.4, seconds=10, pid=904)
+    if seen:
+        job.child(903, "python archive.py", line=77)
     (found,) = find(job)
-    assert "processes that the job itself started (python archive.py) take" in found.title
+    assert f"processes {whose} (python archive.py) take" in found.title
 
 
 def test_the_remedy_is_for_the_processes_that_the_title_names() -> None:

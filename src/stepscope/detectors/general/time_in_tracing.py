@@ -19,7 +19,7 @@ trials, is wanted: information.
 
 ## Remedy
 Call one function object with tensors of one signature (`input_signature`, `reduce_retracing=True`), made once outside
-of the loop.
+of the loop. Functions that the framework makes in each of its calls (a dataset of `predict`): fewer and larger calls.
 
 ## References
 TensorFlow guide "Better performance with tf.function".
@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.general import step_without
 from stepscope.causes.host import rebuilt_in_loop
+from stepscope.derive.python.framework_files import is_framework
 from stepscope.detectors import general_loss
 from stepscope.detectors.base import Detector, Signal
 from stepscope.detectors.general_loss import Params
@@ -42,6 +43,22 @@ if TYPE_CHECKING:
 
     from stepscope.derive.steps_view import StepsView
     from stepscope.detectors.base import Seen
+
+
+_USERS = (
+    Remedy(id="one-function", text="make the tf.function once, outside of the loop, and call that one object"),
+    Remedy(
+        id="one-signature",
+        text="call it with tensors of one shape and type: input_signature=[...], or reduce_retracing=True",
+    ),
+)
+_LIBRARY = (
+    Remedy(
+        id="fewer-library-calls",
+        text="call the library less often there, with more rows in each call: it makes and traces these functions "
+        "in every call",
+    ),
+)
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen]:
@@ -55,13 +72,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
         params,
         title=f"functions are traced within the steps: {loss.share_text}{loss.top_text}"
         f"{', for models that are built and trained again, as for folds or trials' if trials else ''}",
-        remedies=(
-            Remedy(id="one-function", text="make the tf.function once, outside of the loop, and call that one object"),
-            Remedy(
-                id="one-signature",
-                text="call it with tensors of one shape and type: input_signature=[...], or reduce_retracing=True",
-            ),
-        ),
+        remedies=_LIBRARY if loss.spent and all(is_framework(one.place.file) for one in loss.spent) else _USERS,
         explanation="Tracing runs Python and builds a graph; only the first call of a signature needs it.",
     )
     yield replace(seen, severity="info") if trials else seen

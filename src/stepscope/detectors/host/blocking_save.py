@@ -37,7 +37,7 @@ import numpy as np
 from stepscope.derive.steps import epochs, rare
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Place, Remedy
-from stepscope.units import Ratio, format_ns, format_ratio
+from stepscope.units import Ratio, format_ns, format_ratio, format_times
 from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
@@ -94,8 +94,8 @@ def _finding(
         title = f"a blocking {what} save {when} takes {each}: {format_ratio(ratio)} of the time"
     else:
         title = (
-            f"TensorBoard summaries are written {calls / count:.2g} times a step on the training thread, {each} each: "
-            f"{format_ratio(ratio)} of the time"
+            f"TensorBoard summaries are written {format_times(calls / count, 'step')} on the training thread, "
+            f"{each} each: {format_ratio(ratio)} of the time"
         )
     return Seen(
         title=title,

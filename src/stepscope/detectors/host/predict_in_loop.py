@@ -41,7 +41,7 @@ from stepscope.detectors import loop_python
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.log.events import BatchSeen
 from stepscope.model.report.finding import Evidence, Remedy, Stage
-from stepscope.units import Ratio, format_ns, format_ratio
+from stepscope.units import Ratio, format_ns, format_ratio, format_times
 from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def _often(view: StepsView, name: Name, calls: int, around: int) -> str:
     steps = view.steps
     lo, hi = steps.windows
     seen = int(((steps.starts >= lo[0]) & (steps.starts < hi[-1])).sum())  # those with a gap in them as well
-    return f"{calls / (seen + steps.skipped):.2g} times a step in a loop"
+    return f"{format_times(calls / (seen + steps.skipped), 'step')} in a loop"
 
 
 def _batches(view: StepsView, role: str) -> float:

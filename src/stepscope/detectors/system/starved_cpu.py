@@ -110,7 +110,7 @@ def _title(contention: Contention, rivals: list[Rival], *, quota: bool) -> str:
         return f"the hypervisor gives the CPU to other virtual machines ({stolen}): the job got {have}"
     alike = [r.name for r in rivals if r.child == rivals[0].child]
     who = ", ".join(alike[:2]) or "many small ones"
-    own = "processes that the job itself started" if rivals and rivals[0].child else "other processes"
+    own = _whose(rivals)
     others = format_number_of(f"{contention.others:.2g}", "CPUs")
     if thread is not None:
         have = (
@@ -118,6 +118,14 @@ def _title(contention: Contention, rivals: list[Rival], *, quota: bool) -> str:
         )
         return f"CPU contention: {own} ({who}) take {others} of {have}"
     return f"CPU contention: {own} ({who}) take {others}; the job is starved, it got {have}"
+
+
+def _whose(rivals: list[Rival]) -> str:
+    """A process of the job's group may have been started by the same shell, before the job."""
+    if not rivals or not rivals[0].child:
+        return "other processes"
+    own = any(one.started is not None for one in rivals if one.child)
+    return "processes that the job itself started" if own else "processes started along with the job"
 
 
 def _places(view: SessionView, rivals: list[Rival]) -> tuple[Place, ...]:
