@@ -188,7 +188,7 @@ def test_job_without_framework_is_measured_all_the_same(project: Project) -> Non
     session = project.session()
     assert session.workers == []
     assert len(session.host) >= 1
-    assert "no process of the job imported TensorFlow" in session.manifest.diagnostics[0].text
+    assert "no Python process of the job imported a framework" in session.manifest.diagnostics[0].text
     assert done.stderr.startswith("stepscope ")
 
 
