@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
 from tests.agent.conftest import Armed
 
 from stepscope.model.log.events import AgentDiagnostic, Code, ThreadSeen
@@ -90,10 +91,11 @@ def test_a_program_that_is_not_armed_is_as_before() -> None:
     assert done.stdout == "True\n"
 
 
-def test_a_fork_waits_for_the_start(armed: Armed) -> None:
-    """A child would find what that thread imports half imported, for ever; and Python 3.12 warns of two threads."""
+@pytest.mark.parametrize("signals", [1, 3])
+def test_a_fork_waits_for_the_start(armed: Armed, signals: int) -> None:
+    """A child would find what that thread imports half imported, for ever; and Python 3.12 warns of two threads. More
+    signals make no more threads."""
     body = """
-os.kill(os.getpid(), signal.SIGURG)
 before = len(os.listdir("/proc/self/task"))
 pid = os.fork()
 if not pid:
@@ -101,5 +103,5 @@ if not pid:
     os._exit(len(os.listdir("/proc/self/task")))
 print(before, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), woken())
 """
-    result = armed.start(COMPUTES + body)
+    result = armed.start(COMPUTES + signals * "os.kill(os.getpid(), signal.SIGURG)\n" + body)
     assert (result.stdout, result.stderr) == ("2 1 True\n", "")

@@ -331,7 +331,13 @@ def saving(dur: int, *, calls: int = 49, every: int = 2, kind: Kind = Kind.SAVE)
 
 
 def retraced(
-    dur: int, *, traces: int = STEPS - 1, cause: str = "python-value", first: int = 1, file: str = SCRIPT
+    dur: int,
+    *,
+    traces: int = STEPS - 1,
+    cause: str = "python-value",
+    first: int = 1,
+    file: str = SCRIPT,
+    owner: str = "user",
 ) -> Job:
     """A loop of a function of ``file`` of 20 ms that is traced again, ``dur`` more, in ``traces`` of its steps."""
     job = Job()
@@ -353,6 +359,7 @@ def retraced(
                 ordinal=i + 1,
                 nodes=500,
                 file=file,
+                owner=owner,
                 stack=[(SCRIPT, "main", CALL)],
             )
     return job

@@ -183,7 +183,7 @@ class ImportHook:
         """
         if self.plain is not None:
             self.plain()
-        elif not self._once.locked():
+        elif not self._starting and not self._once.locked():
             import threading  # the thread that imports it first is the main one to it
 
             del threading
@@ -213,6 +213,7 @@ class ImportHook:
                 self._starting = 0
             else:
                 time.sleep(_LOOK_S)
+        self._starting = 0  # a child has no such thread
 
     def _tell(self, error: Exception) -> None:
         """Leave a line in the run directory: this process has no log to report the error in."""

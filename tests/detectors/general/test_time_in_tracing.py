@@ -44,8 +44,22 @@ def test_traces_of_folds_are_information() -> None:
     assert "for folds or trials" not in function.title
 
 
-def test_what_the_framework_makes_cannot_be_made_once_by_the_user() -> None:
-    """Functions of a library's own are made in each of its calls: only fewer calls help."""
-    library = "/venv/lib/python3.11/site-packages/keras/src/trainers/data_adapters/array_data_adapter.py"
-    (found,), _ = look(DETECTOR, retraced(60 * MS, traces=85, file=library))
-    assert [remedy.id for remedy in found.remedies] == ["fewer-library-calls"]
+KERAS = "/venv/lib/python3.11/site-packages/keras/src"
+ADAPTER, TRAINER = f"{KERAS}/trainers/data_adapters/array_data_adapter.py", f"{KERAS}/backend/tensorflow/trainer.py"
+
+
+@pytest.mark.parametrize(
+    ("cause", "file", "owner", "remedies"),
+    [
+        ("new-function", ADAPTER, "tf.data", ["fewer-library-calls"]),
+        ("new-function", "train.py", "tf.data", ["one-function", "one-signature"]),  # the user's own dataset
+        ("new-function", TRAINER, "keras", ["one-function", "one-signature"]),  # a model that is compiled again
+        ("shape", TRAINER, "keras", ["one-function", "one-signature"]),  # batches of many sizes
+    ],
+)
+def test_what_keras_makes_in_each_call_is_not_for_the_user_to_make_once(
+    cause: str, file: str, owner: str, remedies: list[str]
+) -> None:
+    """A dataset with new functions in each call of ``predict``: only fewer calls help."""
+    (found,), _ = look(DETECTOR, retraced(60 * MS, traces=85, cause=cause, file=file, owner=owner))
+    assert [remedy.id for remedy in found.remedies] == remedies

@@ -61,8 +61,9 @@ class Rival:
     cores: float
     pids: tuple[int, ...]
     child: bool
-    """Whether the job started it."""
+    """Whether it descends from the job, or is of its process group."""
     started: ChildStarted | None
+    """When the job was seen to start it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

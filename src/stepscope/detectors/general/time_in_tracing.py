@@ -19,7 +19,7 @@ trials, is wanted: information.
 
 ## Remedy
 Call one function object with tensors of one signature (`input_signature`, `reduce_retracing=True`), made once outside
-of the loop. Functions that the framework makes in each of its calls (a dataset of `predict`): fewer and larger calls.
+of the loop. Functions of datasets that Keras makes in each of its calls (`predict`, `fit`): fewer and larger calls.
 
 ## References
 TensorFlow guide "Better performance with tf.function".
@@ -36,6 +36,7 @@ from stepscope.derive.python.framework_files import is_framework
 from stepscope.detectors import general_loss
 from stepscope.detectors.base import Detector, Signal
 from stepscope.detectors.general_loss import Params
+from stepscope.model.log.events import Traced
 from stepscope.model.report.finding import Remedy
 
 if TYPE_CHECKING:
@@ -55,10 +56,12 @@ _USERS = (
 _LIBRARY = (
     Remedy(
         id="fewer-library-calls",
-        text="call the library less often there, with more rows in each call: it makes and traces these functions "
-        "in every call",
+        text="call the library less often there, with more rows in each call: every call makes a dataset and traces "
+        "its functions",
     ),
 )
+MOST = 0.5
+"""Share of the traced time from which functions of the library's datasets are what is traced."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen]:
@@ -72,10 +75,18 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
         params,
         title=f"functions are traced within the steps: {loss.share_text}{loss.top_text}"
         f"{', for models that are built and trained again, as for folds or trials' if trials else ''}",
-        remedies=_LIBRARY if loss.spent and all(is_framework(one.place.file) for one in loss.spent) else _USERS,
+        remedies=_LIBRARY if _of_library(view) else _USERS,
         explanation="Tracing runs Python and builds a graph; only the first call of a signature needs it.",
     )
     yield replace(seen, severity="info") if trials else seen
+
+
+def _of_library(view: StepsView) -> bool:
+    """Whether most is traced because the framework makes a dataset with new functions in each of its own calls."""
+    lo, hi = view.steps.windows
+    traced = [one for one in view.steps.worker.all(Traced) if lo[0] <= one.at < hi[-1]]
+    mine = [one for one in traced if one.owner == "tf.data" and one.cause == "new-function" and is_framework(one.file)]
+    return sum(one.dur for one in mine) > MOST * sum(one.dur for one in traced)
 
 
 DETECTOR = Detector(

@@ -108,9 +108,9 @@ def _title(contention: Contention, rivals: list[Rival], *, quota: bool) -> str:
     if contention.steal > contention.others:
         stolen = f"steal {format_number_of(f'{contention.steal:.2g}', 'CPUs')}"
         return f"the hypervisor gives the CPU to other virtual machines ({stolen}): the job got {have}"
-    alike = [r.name for r in rivals if r.child == rivals[0].child]
+    alike = [r.name for r in rivals if _whose(r) == _whose(rivals[0])]
     who = ", ".join(alike[:2]) or "many small ones"
-    own = _whose(rivals)
+    own = _whose(rivals[0]) if rivals else "other processes"
     others = format_number_of(f"{contention.others:.2g}", "CPUs")
     if thread is not None:
         have = (
@@ -120,12 +120,12 @@ def _title(contention: Contention, rivals: list[Rival], *, quota: bool) -> str:
     return f"CPU contention: {own} ({who}) take {others}; the job is starved, it got {have}"
 
 
-def _whose(rivals: list[Rival]) -> str:
+def _whose(rival: Rival) -> str:
     """A process of the job's group may have been started by the same shell, before the job."""
-    if not rivals or not rivals[0].child:
+    if not rival.child:
         return "other processes"
-    own = any(one.started is not None for one in rivals if one.child)
-    return "processes that the job itself started" if own else "processes started along with the job"
+    seen = rival.started is not None
+    return "processes that the job itself started" if seen else "processes started along with the job"
 
 
 def _places(view: SessionView, rivals: list[Rival]) -> tuple[Place, ...]:
