@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from stepscope.app.importing import import_files
 from stepscope.app.report.analyze import analyze
@@ -82,6 +83,15 @@ def test_what_was_not_analysed_has_the_next_command(ranks: Report) -> None:
         "findings about rank_a.json (other Python 90 % of its steps), not analysed: stepscope import rank_a.json"
         in " ".join(brief.render(ranks, width=100).split())
     )
+
+
+def test_captures_of_a_measured_job_are_no_files_to_import(ranks: Report) -> None:
+    """A job of which two parts were traced was analysed whole."""
+    assert ranks.session.processes == 0
+    measured = replace(ranks, session=replace(ranks.session, processes=1, steps=6, end=""))
+    shown = brief.render(measured, width=200)
+    assert "not known" in shown
+    assert "not analysed" not in shown
 
 
 def test_of_many_files_some_are_named(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
 
 
 def _of_library(view: StepsView) -> bool:
-    """Whether most is traced because the framework makes a dataset with new functions in each of its own calls."""
+    """Whether most is traced because the framework makes a dataset with new functions in each of its calls."""
     lo, hi = view.steps.windows
     traced = [one for one in view.steps.worker.all(Traced) if lo[0] <= one.at < hi[-1]]
     mine = [one for one in traced if one.owner == "tf.data" and one.cause == "new-function" and is_framework(one.file)]

@@ -32,8 +32,11 @@ def items(report: Report) -> list[str]:
 
 
 def _not_analysed(report: Report) -> str:
-    """``findings of rank_a.json (other Python 90 % of its steps): stepscope import rank_a.json``; "" without others."""
-    others = report.traced.others if report.traced is not None else ()
+    """``findings of rank_a.json (other Python 90 % of its steps): stepscope import rank_a.json``; "" without others.
+
+    Captures of a measured job are no such files: its findings rest on all that was recorded.
+    """
+    others = report.traced.others if report.traced is not None and words.is_imported(report) else ()
     if not others:
         return ""
     named = []
