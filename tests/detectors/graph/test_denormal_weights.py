@@ -92,6 +92,7 @@ def test_clear_is_said_only_of_a_file_that_was_read() -> None:
 
 Node = tuple[str, str, list[int], list[int], list[int], int]
 """Name, type, shapes of input, weights (none: ONNX Runtime has packed them) and output, and time in us."""
+MANY_ROWS: Node = ("prompt", "MatMul", [30, 4096], [4096, 4096], [30, 4096], 8_000)
 FAST: Node = ("stage1", "Conv", [1, 32, 40, 40], [64, 32, 3, 3], [1, 64, 40, 40], 300)
 
 
@@ -146,13 +147,15 @@ def test_products_whose_weights_are_packed(tmp_path: Path) -> None:
     [
         ([FAST, ("stage3", "Conv", [1, 64, 20, 20], [128, 64, 3, 3], [1, 128, 20, 20], 2_000)], "clear"),
         ([FAST, ("depth", "Conv", [1, 64, 40, 40], [64, 1, 3, 3], [1, 64, 40, 40], 3_000)], "clear"),
+        ([MANY_ROWS, ("one_row", "MatMul", [1, 4096], [4096, 4096], [1, 4096], 8_000)], "clear"),
+        ([FAST, ("pooled", "Conv", [1, 512, 1, 1], [1024, 512, 3, 3], [1, 1024, 1, 1], 6_000)], "clear"),
         ([FAST, ("tiny", "Conv", [1, 1, 4, 4], [1, 1, 3, 3], [1, 1, 4, 4], 3_000)], "undecided"),
         ([FAST], "undecided"),
         ([FAST, ("quantised", "QLinearConv", [], [], [1, 64, 40, 40], 90_000)], "undecided"),
     ],
 )
 def test_what_sizes_explain_and_what_has_no_like_is_not_told(nodes: list[Node], outcome: str, tmp_path: Path) -> None:
-    """Ten times as slow, one channel at a time, a few multiplications, no other node, other types."""
+    """Ten times as slow, one channel at a time, one row for all weights, little work, no other node, other types."""
     report = profile(tmp_path, nodes)
     assert found_in(report) == []
     (checked,) = (one for one in report.checked if one.detector == "GRF023")

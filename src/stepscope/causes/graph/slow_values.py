@@ -36,6 +36,8 @@ _CONVOLUTIONS = frozenset({"Conv", "FusedConv", "NhwcFusedConv"})
 _PRODUCTS = frozenset({"MatMul", "FusedMatMul", "Gemm", "FusedGemm"})
 _LEAST_WORK = 100_000
 """Multiplications of a node below which other things take its time."""
+_FEW = 8
+"""Uses of each weight below which reading the weights from memory takes a node's time, as in the steps of a decoder."""
 _SIMILAR = 30
 """Nodes whose work differs by more are not compared."""
 
@@ -117,17 +119,24 @@ def _works(view: OpView) -> Iterator[tuple[str, str, float, float]]:
 
 
 def _work(op: str, inputs: str, outputs: str) -> tuple[str, float]:
-    """The type, depthwise convolutions apart, and the multiplications of a node; 0 where shapes do not say."""
+    """The type, with depthwise convolutions and nodes of few rows apart, and the multiplications of a node; 0 where
+    shapes do not say.
+    """
     given, made = _shapes(inputs), _shapes(outputs)
     if not given or not made:
         return op, 0.0
     results = math.prod(made[0])
     if op in _PRODUCTS:
-        return op, results * float(given[0][-1]) if given[0] else 0.0
+        rows = math.prod(made[0][:-1])
+        return f"{op} of few rows" if rows < _FEW else op, results * float(given[0][-1]) if given[0] else 0.0
     if len(given) == 1 or not given[1] or not given[1][0]:
         return op, 0.0
     kernel = math.prod(given[1]) / given[1][0]
-    return f"{op} of one channel" if given[1][1:2] == [1] else op, results * kernel
+    if given[1][1:2] == [1]:
+        op = f"{op} of one channel"
+    elif results < _FEW * given[1][0]:
+        op = f"{op} of few rows"
+    return op, results * kernel
 
 
 def _shapes(text: str) -> list[list[int]]:

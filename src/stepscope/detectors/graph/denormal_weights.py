@@ -20,7 +20,8 @@ Measured (public case 01, an Intel CPU, ONNX Runtime 1.32.0): a tenth of the fil
 The file is looked for in the job's working directory and with the source that loads it, as the job ends; one that was
 written later, has more than 512 MB or keeps its weights in other files is not read. What the numbers of a run cost is
 not known from the file: how much depends on the CPU. Results that become denormal between layers, NaN and infinity are
-not seen there; in a profile whatever is slow by its values is. A program that names the setting is taken to use it.
+not seen there; in a profile whatever is slow by its values is. Nodes that use each weight for fewer than eight rows are
+compared among themselves: reading the weights takes their time. A program that names the setting is taken to use it.
 
 ## Remedy
 `SessionOptions.add_session_config_entry("session.set_denormal_as_zero", "1")`, or round weights below 1e-30 to zero
