@@ -43,6 +43,9 @@ class Fact(Enum):
     IDLE_WORKERS = "some of the workers have hardly any work"
     CROWDED_WORKERS = "the workers take all CPUs, and their code calls a library that has threads"
     TRAINER = "the Trainer of transformers makes the loader"
+    KEPT_IN_VAIN = "its loaders are to keep their workers, and do not"
+    SHORT_PASSES = "a pass over the data is no longer than the start of its workers"
+    SPAWNED = "its workers are new interpreters"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +70,12 @@ CONDITIONS = {
     "evaluate-less": _ONE,
     "evaluate-less-often": _AGAIN,
     "find-what-stalls": Condition(needs=frozenset({Fact.UNSEEN})),
+    "fewer-loader-workers": Condition(needs=frozenset({Fact.SHORT_PASSES})),
+    "fork-loader-workers": Condition(needs=frozenset({Fact.SPAWNED})),
     "fuse-ops": _NOT_DRAWN,
     "input-in-processes": _WORKERS,
     "into-the-input": Condition(needs=frozenset({Fact.DRAWS})),
+    "keep-loader-workers": Condition(unless=frozenset({Fact.KEPT_IN_VAIN})),
     "keep-what-is-built": Condition(unless=frozenset({Fact.UNSEEN})),
     "larger-batch-for-loop": _EACH,
     "less-often": _AGAIN,
@@ -88,6 +94,7 @@ CONDITIONS = {
     "more-workers": _WORKERS,
     "move-off-thread": Condition(unless=frozenset({Fact.UNSEEN})),
     "move-to-process": _WORKERS,
+    "one-loader": Condition(needs=frozenset({Fact.KEPT_IN_VAIN})),
     "one-thread-per-worker": Condition(needs=frozenset({Fact.CROWDED_WORKERS})),
     "numpy-in-python": Condition(needs=frozenset({Fact.PYTHON_OPS})),
     "ops-in-graph": Condition(needs=frozenset({Fact.PYTHON_OPS})),

@@ -295,8 +295,8 @@ def _of_phases(view: SessionView, ledger: Sequence[LedgerEntry], specific: Seque
     """What specific findings explain of the phases outside of steady steps.
 
     A cost that is paid once lies in the phases before the steps. A finding explains what runs on its own lines, also
-    outside of the steps, and a finding about a component of the steps the phase of that name: what is saved or
-    evaluated between steps is so for the same reason.
+    outside of the steps, a finding about a component of the steps the phase of that name (what is saved or evaluated
+    between steps is so for the same reason), and evidence that refers to a phase has its value of it.
     """
     found: dict[str, Explained] = {}
     steps = view.steps
@@ -311,6 +311,9 @@ def _of_phases(view: SessionView, ledger: Sequence[LedgerEntry], specific: Seque
                 share = min(1.0, ns / whole) if whole else 0.0
                 found.setdefault(f"{PHASE}{phase}", Explained()).add(finding.code, share)
             continue
+        for evidence in finding.evidence:
+            for ref in (ref for ref in evidence.refs if ref.startswith(PHASE)):
+                found.setdefault(ref, Explained()).add(finding.code, evidence.value)
         for time in view.get(phase_lines.build):
             part = sum(spent.ratio for spent in time.lines if _meets(finding, spent.place))
             if part and finding.severity != "info":

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.causes.cluster import members
+from stepscope.causes.input import restarted_loader_workers
 from stepscope.causes.system import contention, gpu
 from stepscope.derive import steps_view
 from stepscope.derive.input import keras_loaders, loader_processes
@@ -81,7 +82,7 @@ def build(view: StepsView) -> LoaderWait | None:
     steps = view.steps
     taken = calls.of(steps, Kind.NEXT)
     taken = taken.where(np.isin(taken.args, np.array(list(loaders), np.int64)))
-    spent = intervals.clipped_sum(taken.starts, taken.ends, steps.windows)
+    spent = intervals.clipped_sum(taken.starts, taken.ends, restarted_loader_workers.outside(view))
     if not spent.any():
         return None
     by_loader = {number: float(spent[taken.args == number].sum()) for number in loaders}
@@ -92,7 +93,7 @@ def build(view: StepsView) -> LoaderWait | None:
         made=loaders[most],
         ratio=ratio,
         lost_ratio=min(ratio, _idle_ratio(view)),
-        next_ns=float(taken.durations[inside].mean()),
+        next_ns=float(spent[inside].mean()),
         batches=int(inside.sum()),
         idle=loader_processes.idle(view.session, view.worker, loaders[most]) if _streams(loaders[most]) else 0,
         crowded=bool(loaders[most].workers) and _crowded(view),

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.causes.input import cut_caches
+from stepscope.causes.input import cut_caches, restarted_loader_workers
 from stepscope.derive.numeric import intervals
-from stepscope.derive.steps import calls, epochs
+from stepscope.derive.steps import epochs
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def build(view: StepsView, min_skipped: float) -> PassStarts | None:
     steps, anatomy, pipe = view.steps, view.anatomy, view.pipeline
     if not steps.steady_count:
         return None
-    waits = _fitted(steps) if steps.kind == Kind.EXECUTION else _pulled(steps)
+    waits = _fitted(steps) if steps.kind == Kind.EXECUTION else _pulled(view)
     if not len(waits):
         return None
     ratio = float(waits.sum()) / steps.steady_ns
@@ -82,12 +82,12 @@ def _fitted(steps: Steps) -> I64:
     return waits
 
 
-def _pulled(steps: Steps) -> I64:
+def _pulled(view: StepsView) -> I64:
     """For loops: the extra time of the first pull after one that found the end."""
-    pulls = calls.of(steps, Kind.NEXT)
+    pulls = view.calls(Kind.NEXT)
     ended = pulls.flagged(Flag.END)
     begins = np.append(False, ended[:-1])[: len(pulls)] & ~ended
-    took = intervals.clipped_sum(pulls.starts, pulls.ends, steps.windows)
+    took = intervals.clipped_sum(pulls.starts, pulls.ends, restarted_loader_workers.outside(view))
     others = took[~begins & ~ended & (took > 0)]
     if not len(others):
         return took[:0]

@@ -295,9 +295,12 @@ def _between(table: T, lo: int, hi: int) -> T | None:
 
 
 def _of_cluster(session: Session, lo: int, hi: int) -> float:
-    """CPU time of tasks of the job's own cluster that is counted with the others: they share its work."""
+    """CPU time of tasks of the job's own cluster that is counted with the others: they share its work. Workers of its
+    DataLoaders, measured or not, are counted apart (``fed``).
+    """
     table = session.rivals
-    mine = rivals.of_cluster(session) & (table.at_ns > lo) & (table.at_ns <= hi)
+    mine = rivals.of_cluster(session) & ~np.isin(table.pid, list(loader_processes.pids(session)))
+    mine &= (table.at_ns > lo) & (table.at_ns <= hi)
     return float(table.cpu_ns[mine].sum())
 
 

@@ -238,5 +238,7 @@ DETECTOR = Detector(
     needs=frozenset({Signal.STEPS}),
     params=Params(),
     detect=detect,
-    yields_to=frozenset({"GRF001", "HST004", "HST005", "HST006", "INP001", "INP002", "INP003", "INP015", "TRD001"}),
+    yields_to=frozenset(
+        {"GRF001", "HST004", "HST005", "HST006", "INP001", "INP002", "INP003", "INP015", "INP017", "TRD001"}
+    ),
 )

@@ -19,6 +19,7 @@ makes on PyTorch around its input are not the program's, and are left out. Batch
 DataLoader (a generator, another library's loader) are not seen: then nothing is decided. A step is an optimizer's step:
 with gradient accumulation it has several batches, and the batches of an evaluation count in the step that the
 evaluation interrupts. Of several processes that make the same steps, the finding is about the one that waits longest.
+What workers take to start again in each pass is INP017's.
 
 ## Remedy
 Where a row takes less than 50 us, it is the Python around it that costs, in workers too: take whole batches from the

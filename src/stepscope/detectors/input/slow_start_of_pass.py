@@ -20,7 +20,7 @@ the map; predicted 69 %.
 The share of each transformation is not measured. Each one that follows a map with a function is named; a `skip` only if
 it discards at least 30 % of the elements, or an unknown number. Work that each pass needs is saved only by a cache;
 reordering can at best overlap it with the steps. If the data is read from a disk or a network, opening it is part of
-the wait.
+the wait. What a DataLoader's workers take to start is INP017's.
 
 ## Remedy
 `skip` before the map; `shuffle` before it, on file names or records rather than on the results; `cache()` after it; or

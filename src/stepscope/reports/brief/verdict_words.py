@@ -21,6 +21,8 @@ KINDS = {
 """What a job is whose first finding lies in this stage; of other stages the finding's title says it."""
 MIN_HELD = 0.10
 """Share of the step from which a job is said to be held up."""
+MIN_PART = 0.5
+"""Part of a finding's cost that the waits for input are, where these say what the job is held up by."""
 MIN_GAIN = 0.05
 """Smallest gain of which a speed is said."""
 WIDE = 1.5
@@ -64,7 +66,7 @@ def _held(report: Report, finding: Finding) -> str:
     cost, kind = finding.cost, KINDS.get(finding.pipeline_stage)
     where = culprit(finding)
     waits = sum(part.ratio for part in report.anatomy if part.component == "input-wait")
-    if finding.pipeline_stage in INPUT and waits >= MIN_HELD:
+    if finding.pipeline_stage in INPUT and waits >= max(MIN_HELD, cost.ratio * MIN_PART):
         return f"{kind}: {words.percent(waits)} % of each step waits for {where or 'its input'}."
     if cost.basis == "unknown":
         return _sentence(titles.title(finding))
