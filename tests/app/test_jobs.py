@@ -36,7 +36,7 @@ def run(tmp_path: Path) -> Iterator[Path]:
         phase="training",
         steps=900,
         steps_per_s=9.25,
-        samples_per_s=592.0,
+        samples_per_s=73.5,
         anatomy=(LiveShare(component="compute", ratio=0.75),),
         tasks=(TASK,),
         session=str(tmp_path / "s.stepscope"),
@@ -59,7 +59,7 @@ def shown(run: Path) -> tuple[jobs.RunningJob, str]:
 def test_a_job_whose_collector_publishes(run: Path) -> None:
     """Its newest figures."""
     job, text = shown(run)
-    assert (job.state, "9.25" in text, "592" in text, "75 %" in text) == ("running", True, True, True)
+    assert (job.state, "9.25" in text, "73.5" in text, "75 %" in text) == ("running", True, True, True)
 
 
 @pytest.mark.parametrize("left", [True, False])
@@ -71,7 +71,7 @@ def test_a_job_whose_collector_is_gone(run: Path, *, left: bool) -> None:
         give_way.announce(run, GaveWay(at_ns=time.monotonic_ns()))
     job, text = shown(run)
     assert job.state == "silent"
-    assert [figure for figure in ("9.25", "592", "75 %", "0.75", "training") if figure in text] == []
+    assert [figure for figure in ("9.25", "73.5", "75 %", "0.75", "training") if figure in text] == []
     assert "900" in text
     why = "its collector has left its memory to the job" if left else "its collector publishes no more"
     assert "nothing is known" in live.table([live.Row(status=job.status, user="", state=job.state, name="")], width=200)
