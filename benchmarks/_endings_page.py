@@ -145,9 +145,16 @@ def page(rows: Sequence[Row], before: Sequence[Row]) -> str:
     number = len(pairs)
     most = f"with 95 % confidence fewer than {100 * bound(len(differ), number):.2f} % of such jobs" if number else ""
     words = [f"{len(differ)} of {number} pairs differ in how they ended: {most}. {len(left)} left something."]
+    alone = [row for row in differ if _odd(row, pairs) == "without"]
+    if alone:
+        rest = len(differ) - len(alone)
+        words[0] += (
+            f" In {len(alone)} of those that differ it is the run without stepscope that ended as no other run of its "
+            f"program; the other {rest} are at most {100 * bound(rest, number):.2f} % of such jobs."
+        )
     words += ["", *_table(pairs), ""]
     words += [
-        f"- {row.line().replace(f' {row.python}', '')}"
+        f"- {row.line().replace(f' {row.python}', '')}{_others(row, pairs)}"
         for row in [*differ, *(row for row in left if row not in differ)]
     ]
     words += ["", f"{sum(row.cores == 1 for row in pairs)} pairs had one core, the others two."]
@@ -158,6 +165,34 @@ def page(rows: Sequence[Row], before: Sequence[Row]) -> str:
     words += ["", f"By framework: {_counted(pairs, 'framework')}. By Python: {_counted_pythons(pairs)}."]
     words += ["", *_forced(pairs), *_old(before)]
     return "\n".join(words) + "\n"
+
+
+def _ends(row: Row, pairs: Sequence[Row]) -> dict[str, int]:
+    """How many other runs of a row's program, with and without stepscope, ended as each of its two did."""
+    runs = [
+        run
+        for other in pairs
+        if other is not row and (other.words, other.framework, other.sent) == (row.words, row.framework, row.sent)
+        for run in (other.without, other.under)
+    ]
+    return {
+        side: sum(all(getattr(run, name) == getattr(getattr(row, side), name) for name in row.differs) for run in runs)
+        for side in ("without", "under")
+    }
+
+
+def _odd(row: Row, pairs: Sequence[Row]) -> str:
+    """The side that ended as no other run of the program, where the other one ended as some did; "" if neither."""
+    ends = _ends(row, pairs)
+    few, many = sorted(ends, key=lambda side: ends[side])
+    return few if ends[many] > ends[few] == 0 else ""
+
+
+def _others(row: Row, pairs: Sequence[Row]) -> str:
+    if not row.differs:
+        return ""
+    ends = _ends(row, pairs)
+    return f" (of other runs {ends['without']} ended as the one without stepscope, {ends['under']} as the one under it)"
 
 
 def _table(pairs: Sequence[Row]) -> list[str]:

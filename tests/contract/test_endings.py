@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import math
+import sys
 
 import pytest
 
-from _endings_page import bound
+from _endings_page import Row, bound, page
 from _endings_plan import KINDS, plan
-from _endings_run import PROGRAMS, digest
+from _endings_run import PROGRAMS, Ended, digest
 
 WAYS = sorted({way.words[:2] for kind in KINDS.values() for way in kind.ways})
 
@@ -45,3 +46,25 @@ def test_what_any_two_runs_print_differently_is_left_out() -> None:
     assert digest(line.format("1795872302.397822", 11700)) == digest(line.format("1795872308.1", 7))
     assert digest("<function f at 0x7f00deadbeef>") == digest("<function f at 0x7f11deadbeef>")
     assert digest("loss 0.3\n") != digest("loss 0.4\n")
+
+
+def _row(number: int, *codes: int | None) -> Row:
+    without, under = [Ended(code=code, out="", err="", files="", extra_ns=0) for code in codes]
+    name, python = f"exits-{number}", sys.executable
+    return Row(sources="1", pair=name, kind="exits", words="exits.py a", python=python, without=without, under=under)
+
+
+@pytest.mark.parametrize(
+    ("without", "under", "said"),
+    [
+        (None, 0, "In 1 of those that differ it is the run without stepscope"),
+        (0, None, ""),
+        (1, 2, ""),
+    ],
+    ids=["the-program-itself", "harm", "neither-is-usual"],
+)
+def test_the_page_says_which_run_of_a_pair_ended_otherwise(without: int | None, under: int | None, said: str) -> None:
+    """By the other runs of its program; the number of pairs that differ stays."""
+    text = page([_row(0, without, under), *(_row(number, 0, 0) for number in range(1, 9))], [])
+    assert text.startswith("1 of 9 pairs differ")
+    assert ("In 1 of those that differ" in text) == bool(said)
