@@ -157,7 +157,7 @@ def page(rows: Sequence[Row], before: Sequence[Row]) -> str:
         f"- {row.line().replace(f' {row.python}', '')}{_others(row, pairs)}"
         for row in [*differ, *(row for row in left if row not in differ)]
     ]
-    words += ["", f"{sum(row.cores == 1 for row in pairs)} pairs had one core, the others two."]
+    words += ["", _cores(sum(row.cores == 1 for row in pairs), number)]
     words += [
         "",
         f"{sum(bool(row.ran) for row in pairs)} pairs ran an earlier state, whose part in them is the same.",
@@ -193,6 +193,10 @@ def _others(row: Row, pairs: Sequence[Row]) -> str:
         return ""
     ends = _ends(row, pairs)
     return f" (of other runs {ends['without']} ended as the one without stepscope, {ends['under']} as the one under it)"
+
+
+def _cores(single: int, number: int) -> str:
+    return "Each pair had one core." if single == number else f"{single} pairs had one core, the others two."
 
 
 def _table(pairs: Sequence[Row]) -> list[str]:
