@@ -50,6 +50,23 @@ def test_a_number_that_counts_with_the_steps_is_no_part_of_the_name() -> None:
         assert [(s.name, s.number.tolist()) for s in find(builder.build())] == [("train", [4, 5, 6, 7, 8])], write
 
 
+def test_a_function_within_a_marker_of_its_name_is_no_step() -> None:
+    """``with Trace("train", step_num=i): train(batch)``: TensorFlow records the call of the function, too."""
+    builder, _, line = _host()
+    for i in range(5):
+        builder.event(line, "train", 100 * i, 90, stats={"step_num": i, "_r": 1}, step=True)
+        builder.event(line, "train", 100 * i + 20, 60, step=True)
+    (steps,) = find(builder.build())
+    assert (steps.number.tolist(), steps.dur_ns.tolist()) == ([0, 1, 2, 3, 4], [90] * 5)
+
+
+def test_markers_that_overlap_by_a_rounding_are_all_steps() -> None:
+    builder, _, line = _host()
+    for i in range(4):
+        builder.event(line, f"ProfilerStep#{i}", 100 * i, 101)
+    assert len(find(builder.build())[0]) == 4
+
+
 def test_a_number_counted_from_one_is_also_the_step_s() -> None:
     builder, _, line = _host()
     for i in range(5):

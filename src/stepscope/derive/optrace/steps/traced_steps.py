@@ -113,7 +113,8 @@ def _markers(trace: OpTrace) -> Iterator[Steps]:
         known = numbers[rows].tolist()
         texts = [trace.strings[i] for i in trace.metas.name[trace.events.meta[rows]].tolist()]
         names = _stems(texts, known)
-        groups += [(name, line, rows[[n == name for n in names]]) for name in dict.fromkeys(names)]
+        # A tf.function may have the marker's name, and is recorded within it.
+        groups += [(name, line, _outermost(trace, rows[[n == name for n in names]])) for name in dict.fromkeys(names)]
     trains = any(name == _TRAINING for name, _, _ in groups)
     beside = {name for name, _, _ in groups if trains and name in _EVALUATIONS}
     ranked = sorted(
@@ -263,12 +264,16 @@ def _dominant(trace: OpTrace, line: Line, wanted: Bool | None) -> I64 | None:
         weights = weights * wanted[meta]
     if not len(meta) or not weights.any():
         return None
-    rows = line.first + np.flatnonzero(meta == np.bincount(meta, weights=weights).argmax())
-    end = trace.events.end_ns[rows]
-    reached = np.maximum.accumulate(end)
-    outermost = np.concatenate([[True], trace.events.start_ns[rows[1:]] >= reached[:-1]])
-    rows = rows[outermost]
+    rows = _outermost(trace, line.first + np.flatnonzero(meta == np.bincount(meta, weights=weights).argmax()))
     return rows if len(rows) >= MIN_CALLS else None
+
+
+def _outermost(trace: OpTrace, rows: I64) -> I64:
+    """Events of one line without those that lie in another of them."""
+    start, end = trace.events.start_ns[rows], trace.events.end_ns[rows]
+    reached = np.maximum.accumulate(end)[:-1]
+    outermost: I64 = rows[np.append(True, (start[1:] >= reached) | (end[1:] > reached))]
+    return outermost
 
 
 def _steps(trace: OpTrace, how: StepKind, name: str, line: Line, rows: I64, number: I64) -> Steps:
