@@ -9,6 +9,7 @@ from stepscope.reports import (
     checked_words,
     ledger_rows,
     maker_rows,
+    member_rows,
     op_trace_text,
     task_rows,
     verdict,
@@ -32,6 +33,7 @@ def render(report: Report, *, sources: Mapping[str, str] | None = None) -> Md:
     """The report as Markdown (CommonMark with tables). ``sources``: path to text, for excerpts of the code."""
     blocks = [
         _head(report),
+        _members(report),
         *_op_traces(report),
         _anatomy(report),
         *_ledgers(report),
@@ -65,6 +67,14 @@ def _head(report: Report) -> Md:
     makers = Md().join(Md("\n- {}").format(line) for line in maker_rows.lines(summary))
     items.append(verdict.steps_note(report))
     return title + Md("\n\n") + DOT.join(filter(None, items)) + (Md("\n{}").format(makers) if makers else Md())
+
+
+def _members(report: Report) -> Md:
+    """The tasks of the job, if there are several."""
+    if report.cluster is None:
+        return Md()
+    rows = Md().join(Md("\n- {}").format(row) for row in member_rows.rows(report.cluster))
+    return Md("### Members\n\n{}\n{}").format(words.SEPARATOR.join(member_rows.head(report.cluster)), rows)
 
 
 def _anatomy(report: Report) -> Md:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from stepscope.reports import capture_text, checked_words, maker_rows, task_rows, verdict, words
+from stepscope.reports import capture_text, checked_words, maker_rows, member_rows, task_rows, verdict, words
 from stepscope.reports.marked import Html
 from stepscope.reports.memory import room_words
 from stepscope.reports.page import (
@@ -48,6 +48,7 @@ def _body(report: Report, sources: Mapping[str, str]) -> Html:
     shown = [
         ("step", "The mean step", _step(report)),
         ("findings", "Findings", findings(report, sources)),
+        ("members", "Members", _members(report)),
         ("job", "The job", ledger_page.page(report)),
         ("times", "Step times", _times(report)),
         ("resources", "Resources", Html() if words.is_imported(report) else resource_charts.page(report.series)),
@@ -121,6 +122,14 @@ def _times(report: Report) -> Html:
 
 
 # ---- tables
+
+
+def _members(report: Report) -> Html:
+    """The tasks of the job, if there are several."""
+    if report.cluster is None:
+        return Html()
+    said = [words.SEPARATOR.join(member_rows.head(report.cluster)), *member_rows.rows(report.cluster)]
+    return Html('<div class="card">{}</div>').format(notes(said))
 
 
 def _stages(report: Report) -> Html:
