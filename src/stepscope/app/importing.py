@@ -14,6 +14,7 @@ from stepscope.errors import FormatError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from stepscope.model.report.finding import Diagnostic
     from stepscope.model.report.op_summary import OpTraceSummary, StackFile
     from stepscope.model.session.optrace import OpTrace
     from stepscope.model.session.stacks import StackProfile
@@ -64,6 +65,7 @@ def import_files(paths: Sequence[Path], target: Path | None = None) -> Imported:
     except OSError as error:
         raise UsageError(f"{session} cannot be written: {error.strerror or error}") from error
     notes = tuple(diagnostic.text for trace in traces for diagnostic in trace.diagnostics)
+    notes += tuple(diagnostic.text for diagnostic in _of_ranks(traces))
     return Imported(session=session, traces=tuple(_summaries(traces)), stacks=_stacks(profiles), notes=notes)
 
 
@@ -71,6 +73,21 @@ def _stem(name: str) -> str:
     while name.endswith(_ENDINGS):
         name = name[: name.rindex(".")]
     return name or "imported"
+
+
+def _names(traces: Sequence[OpTrace]) -> list[str]:
+    """Names of the traces in the session."""
+    return [f"import-{number:03d}" for number, _ in enumerate(traces, 1)]
+
+
+def _of_ranks(traces: Sequence[OpTrace]) -> list[Diagnostic]:
+    """What is said of the ranks of one job among the files: those that are missing, and files that are not compared."""
+    from stepscope.derive.cluster import rank_files
+    from stepscope.model.report.finding import Diagnostic
+
+    found = rank_files.of((name, trace.source) for name, trace in zip(_names(traces), traces, strict=True))
+    missing = [Diagnostic(code="DX191", text=found.missing_text)] if found.missing_text else []
+    return [*missing, *(Diagnostic(code="DX198", text=text) for text in found.told)]
 
 
 def _write(session: Path, traces: Sequence[OpTrace], profiles: Sequence[StackProfile]) -> None:
@@ -83,10 +100,10 @@ def _write(session: Path, traces: Sequence[OpTrace], profiles: Sequence[StackPro
     started = min(clocks, default=0)
     ended, whole = 0, False
     try:
-        for number, trace in enumerate(traces, 1):
+        for name, trace in zip(_names(traces), traces, strict=True):
             offset = trace.source.started_unix_ns - started if trace.source.started_unix_ns else 0
             try:
-                optrace.write(session, f"import-{number:03d}", trace.shifted(offset))
+                optrace.write(session, name, trace.shifted(offset))
             except FormatError as error:  # stats are first read here
                 text = f"{trace.source.name}: damaged: {error}; expected a complete file from the profiler"
                 raise FormatError(text) from error
@@ -104,6 +121,7 @@ def _write(session: Path, traces: Sequence[OpTrace], profiles: Sequence[StackPro
             mode="import",
             state="finished",
             host=HostInfo(name=", ".join(hosts)),
+            diagnostics=tuple(_of_ranks(traces)),
         )
         layout.write_atomic(session / layout.MANIFEST, msgspec.json.encode(manifest))
         whole = True
@@ -121,4 +139,4 @@ def _stacks(profiles: Sequence[StackProfile]) -> tuple[StackFile, ...]:
 def _summaries(traces: Sequence[OpTrace]) -> list[OpTraceSummary]:
     from stepscope.app.report import op_trace_summaries
 
-    return [op_trace_summaries.summary(f"import-{number:03d}", trace) for number, trace in enumerate(traces, 1)]
+    return [op_trace_summaries.summary(name, trace) for name, trace in zip(_names(traces), traces, strict=True)]

@@ -19,7 +19,8 @@ from stepscope.reports.words import printable
 def import_(files: tuple[Path, ...], output: Path | None) -> None:
     """Make one session from FILEs: xplane.pb of TensorFlow, JAX and Keras' TensorBoard callback; trace.json(.gz) of
     Chrome, TensorFlow and PyTorch; RunMetadata of TensorFlow 1; sampled stacks from perf script, folded stacks, pprof
-    and speedscope. For a directory, the newest profile in it is read.
+    and speedscope. For a directory, the newest profile in it is read, or all traces of PyTorch's profiler. Files of
+    several ranks of one job give one report that says for whom the others wait.
     """
     from stepscope.app.importing import import_files  # noqa: PLC0415 - numpy and pyarrow: not for --help
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from msgspec.structs import replace
 
-from stepscope.causes.cluster import servers, waits
+from stepscope.causes.cluster import servers, traced_ranks, waits
 from stepscope.causes.host import growing_graph, no_progress
 from stepscope.causes.job import hidden_wait, purpose
 from stepscope.causes.system import contention, gpu, memory_leak, resources, steady_page_faults
@@ -154,6 +154,7 @@ def present(view: SessionView) -> frozenset[Signal]:
         Signal.NATIVE: any(one.unit != "bytes" for one in view.session.stacks),
         Signal.EXPERIMENT: view.session.experiment is not None,
         Signal.MEMBERS: view.get(waits.build) is not None or bool(view.get(servers.build)),
+        Signal.RANKS: view.get(traced_ranks.build) is not None,
         Signal.ENDED: manifest.exit_code is not None or manifest.memory_killed,
         Signal.MEMORY_LOOKS: bool(view.session.memory_looks),
     }

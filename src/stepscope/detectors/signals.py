@@ -45,6 +45,7 @@ class Signal(Enum):
     RUN = "measured run"
     EXPERIMENT = "experiment"
     MEMBERS = "steps of several members of the job"
+    RANKS = "files of several ranks of the job"
     ENDED = "end of the job"
 
 
@@ -73,6 +74,7 @@ HINTS = {
     Signal.RUN: "this session was imported; measure the job with stepscope run",
     Signal.EXPERIMENT: "nothing was tried on this run; stepscope whatif changes one thing at a time and measures it",
     Signal.MEMBERS: "this is the session of one process; stepscope merge joins those of a job's workers",
+    Signal.RANKS: "these are no files of several ranks; stepscope import FILE ... takes those of all together",
     Signal.ENDED: "the job still runs, or how it ended was not seen: stepscope run sees it",
     Signal.SIZES: "only the number of samples per step is recorded, not their length",
 }

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from stepscope.model.report.finding import Report
 
+MEMBERS = "members"
+"""Label of the tasks of the job."""
 TOP = 3
 """Captures, and most expensive lines of the ops."""
 
@@ -33,7 +35,7 @@ def lines(report: Report) -> list[tuple[str, str]]:
         ("memory", _one(room_words.items(report.memory_room))),
         ("requests", request_rows.lines(report)),
         ("calls", call_rows.lines(report.system_calls)),
-        ("members", _members(report)),
+        (MEMBERS, _members(report)),
         ("captured", [capture_text.line(one) for one in report.overhead.captures if one.kind == "ops"][:TOP]),
         ("traced", [text for _, text in traced_rows.lines(report.traced)] if report.traced is not None else []),
         ("ops", [op_rows.summary(report.ops), *op_rows.short(report.ops, TOP)] if report.ops is not None else []),

@@ -151,7 +151,8 @@ def _imported(report: Report, room: int) -> list[Line]:
     """Header of a session that holds only another tool's recording."""
     said = [*op_trace_text.imported(report), *(traced_rows.lines(report.traced) if report.traced is not None else ())]
     stages = _stages(report, room) if any(stage.ratio is not None for stage in report.stages) else []
-    return [*(line for label, text in said for line in labelled(label, HEAD, wrap(text, room))), *stages]
+    ranks = _members(report, room) if report.cluster is not None else []
+    return [*ranks, *(line for label, text in said for line in labelled(label, HEAD, wrap(text, room))), *stages]
 
 
 def _members(report: Report, room: int) -> list[Line]:

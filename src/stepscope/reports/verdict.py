@@ -59,7 +59,7 @@ def nothing_text(report: Report) -> str:
     if words.is_imported(report) and not report.op_traces:
         return "no findings: sampled stacks hold no steps and no ops, stepscope flame draws them"
     if words.is_imported(report):
-        file = words.analysed_file(report)
+        file = words.analysed_file(report) if report.cluster is None else ""  # of ranks all are
         about = f" about the steps of {words.printable(file)}" if file else ""
         return f"no findings{about}: the job was not measured, so only its op traces were analysed"
     if why := nothing_to_show(report):

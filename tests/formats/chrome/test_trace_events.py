@@ -257,3 +257,21 @@ def test_an_exchange_may_be_an_annotation_only(name: str, category: Category) ->
     meaning = kineto_meaning(name, "user_annotation")
     assert meaning is not None
     assert (meaning.category, meaning.op_type) == (category, "")
+
+
+@pytest.mark.parametrize(
+    ("info", "place"),
+    [
+        ({"backend": "nccl", "rank": 3, "world_size": 8, "pg_count": 1}, (3, 8, "nccl")),
+        ({"rank": 0}, (0, 0, "")),
+        ({"rank": "0", "world_size": -1, "backend": None}, (-1, 0, "")),
+        ({"rank": True}, (-1, 0, "")),
+        ([1, 2], (-1, 0, "")),
+        (None, (-1, 0, "")),
+    ],
+)
+def test_the_rank_of_a_kineto_trace(info: object, place: tuple[int, int, str]) -> None:
+    events = [_event("X", "aten::mm", 1, dur=1, cat="cpu_op")]
+    source = _read(events, schemaVersion=1, distributedInfo=info, host_name="node7").source
+    assert (source.rank, source.world_size, source.backend) == place
+    assert source.hostnames == ("node7",)

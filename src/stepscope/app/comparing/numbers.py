@@ -146,7 +146,7 @@ def of_view(path: Path, view: SessionView) -> Numbers:
     report = analyze.report_of_view(view)
     session, anatomy = view.session, view.anatomy
     shares, samples = _python(view)
-    durations, total = _traced(view) if session.manifest.mode == "import" else _steps(view)
+    durations, total = _traced(view, report) if session.manifest.mode == "import" else _steps(view)
     return Numbers(
         path=path,
         manifest=session.manifest,
@@ -175,9 +175,11 @@ def _steps(view: SessionView) -> tuple[F64 | None, Total | None]:
     return steps.durations[steps.steady].astype(np.float64), totals.of(steps) if len(threads) == 1 else None
 
 
-def _traced(view: SessionView) -> tuple[F64 | None, Total | None]:
-    """The same of the steps of an imported trace."""
-    trace = view.traces.main
+def _traced(view: SessionView, report: Report) -> tuple[F64 | None, Total | None]:
+    """The same of the steps of an imported trace, the one that the report is about."""
+    traced = report.traced
+    about = [one for one in view.traces.views if traced is not None and traced.count and one.name == traced.trace]
+    trace = about[0] if about else None
     if trace is None:
         return None, None
     found = trace.periods.dur_ns.astype(np.float64)

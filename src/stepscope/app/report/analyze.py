@@ -28,13 +28,13 @@ from stepscope.app.report import (
     traced_steps,
     turns,
 )
-from stepscope.app.report.cluster import joint, members
+from stepscope.app.report.cluster import imported_ranks, joint, members
 from stepscope.app.report.input import bound as input_bound
 from stepscope.app.report.input import tree as input_tree
 from stepscope.app.report.machine import clocks, known_defects, links
 from stepscope.app.report.memory import death
 from stepscope.app.report.memory import room as memory_room
-from stepscope.causes.cluster import first_death
+from stepscope.causes.cluster import first_death, traced_ranks
 from stepscope.causes.host import no_progress, tasks, thread_deaths
 from stepscope.causes.host.line_heat import HotLines
 from stepscope.causes.system import memory_kill, translation
@@ -119,6 +119,9 @@ def report_of_view(view: SessionView) -> Report:
     session = view.session
     if session.peers.members:
         return joint.build(view, report_of)
+    ranks = view.get(traced_ranks.build)
+    if ranks is not None:
+        return imported_ranks.build(view, ranks, report_of_view)
     found, checked, failures = base.run(registry.ALL, view)
     lines = HotLines(view)
     specific, source_check, problems = _with_sources(view, lines, found, checked)

@@ -25,7 +25,11 @@ def account(opened: Opened, *, running: bool = False) -> Account:
     imported = words.is_imported(report)
     return Account(
         ledgers=() if imported else _ledgers(report),
-        lines=() if imported else tuple(Said(label=label, text=text) for label, text in beside_findings.lines(report)),
+        lines=tuple(
+            Said(label=label, text=text)
+            for label, text in beside_findings.lines(report)
+            if not imported or (label == beside_findings.MEMBERS and report.cluster is not None)
+        ),
         stages=tuple(
             StageSaid(stage=words.stage_word(one.stage), ratio=one.ratio, basis=words.basis_text(one))
             for one in report.stages

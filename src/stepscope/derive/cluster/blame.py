@@ -116,11 +116,14 @@ def of_steps(own: F64, exchange: F64, period: F64) -> Blame:
 
     Shapes: ``own``, ``exchange`` float64[step, part]; ``period`` float64[step]. Units: ns.
     """
-    ordered = np.sort(own, axis=1)
-    usual = median_of_others(own, ordered)
+    return _of(waited_for(own, exchange), exchange, period, own.shape[1], np.arange(own.shape[1]))
+
+
+def waited_for(own: F64, exchange: F64) -> F64:
+    """``own``, of which what is beyond the median of the others is only what the others waited for."""
+    usual = median_of_others(own, np.sort(own, axis=1))
     waited = median_of_others(exchange, np.sort(exchange, axis=1)) - exchange
-    caused = usual + np.minimum(own - usual, np.maximum(waited, 0.0))
-    return _of(np.where(own > usual, caused, own), exchange, period, own.shape[1], np.arange(own.shape[1]))
+    return np.where(own > usual, usual + np.minimum(own - usual, np.maximum(waited, 0.0)), own)
 
 
 def _of(own: F64, call: F64, period: F64, count: int, those: I64) -> Blame:

@@ -12,13 +12,14 @@ lasts longest, because they wait in it, and that of the culprit is the shortest.
 `own_ns` and `others_own_ns`: from the end of one call to the begin of the next, by each member's own clock, so that
 differences between clocks say nothing false. `blame_ns`: the median step's excess over the median of the others.
 `last_ratio`: share of the steps in which its own time was the longest. `waits_ns`: what each of the others waits.
-`common_steps`: steps of all members that were compared.
+`common_steps`: steps of all members that were compared. Of imported files of all ranks `own_ns` is the step without
+its exchanges, where no op ran meanwhile, and of what one does longer only what the others waited for counts.
 
 ## Known limits
 Work inside the compiled step is seen where op traces of all members show it, and only large differences are then
 counted; otherwise a member that computes longer looks like slow transfer. Members without a barrier (asynchronous
 training with parameter servers) are not compared. Steps of members are paired by when they end, or by their rhythm
-where clocks are not known.
+where clocks are not known. Imported files hold few steps: two are compared, and of fewer than five confidence is lower.
 
 ## Remedy
 Mend what that member does between its calls: its own findings say what. If it does the same as the others, look at its
@@ -35,27 +36,32 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.causes.cluster import members, stragglers, waits
+from stepscope.causes.cluster import members, stragglers, traced_ranks, waits
 from stepscope.causes.general import spent_lines
 from stepscope.derive import steps_view
 from stepscope.derive.cluster import blame as of_members
-from stepscope.detectors.base import Detector, Seen, Signal
+from stepscope.derive.optrace.steps.step_parts import PARTS
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided
 from stepscope.model.report.components import COMPONENTS
 from stepscope.model.report.finding import Cost, Evidence, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from stepscope.causes.cluster.traced_ranks import Compared, TracedRanks
     from stepscope.causes.cluster.waits import Waits
-    from stepscope.derive.cluster.blame import Blame
+    from stepscope.derive.cluster.blame import Blame, Share
     from stepscope.derive.view import SessionView
-    from stepscope.model.report.finding import PipelineStage, Place
+    from stepscope.model.report.finding import Basis, PipelineStage, Place
 
 MOST_NAMES = 3
 """Most stragglers that the title names."""
 MIN_PART = 0.1
 """Share of what a straggler does longer from which the title says what it is."""
+FEW_TRACED = 5
+"""Steps of imported files below which there is less confidence."""
+COMPUTING = frozenset(members.COMPUTING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,20 +78,28 @@ class Params:
     """Share of the members that can be called stragglers; two of three are not."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
+    ranks = view.get(traced_ranks.build)
+    if ranks is not None:
+        yield from _of_files(ranks, params)
+        return
     found = view.get(waits.build)
     if found is None or found.blame is None:
         return
-    group = stragglers.persistent(
-        found.blame,
+    group = _persistent(found.blame, params)
+    if group and not (len(group) == 1 and found.batch_explains(group[0])):  # said by DST003
+        yield _finding(found, found.blame, group, params)
+
+
+def _persistent(blame: Blame, params: Params) -> list[int]:
+    return stragglers.persistent(
+        blame,
         min_ratio=params.min_ratio,
         spreads=params.spreads,
         min_last=params.min_last,
         max_group=params.max_group,
     )
-    if group and not (len(group) == 1 and found.batch_explains(group[0])):  # said by DST003
-        yield _finding(found, found.blame, group, params)
 
 
 def _finding(found: Waits, blame: Blame, group: list[int], params: Params) -> Seen:
@@ -93,18 +107,91 @@ def _finding(found: Waits, blame: Blame, group: list[int], params: Params) -> Se
     share = blame.gain[first]
     if len(group) > 1:
         share = of_members.gain_of(found.calls, found.pairing, group, found.inside_ns)
-    others = [j for j in range(len(found.members)) if j not in group and np.isfinite(blame.own_ns[j])]
-    names = ", ".join(found.members[j].name for j in group[:MOST_NAMES])
-    names += " and others" if len(group) > MOST_NAMES else ""
+    names = [found.members[j].name for j in group]
     more = float(blame.blame_median_ns[first])
     what, stage, where = _why(found, first, more)
     computes = found.inside_beyond_ns(first) > more / 2
-    waiting = float(blame.waits_ns[others].mean())
+    return _seen(
+        names,
+        blame,
+        group,
+        share,
+        params,
+        what=what,
+        where=where,
+        stage=stage,
+        confidence=0.9 if found.clocks[first] is not None else 0.8,
+        low=share.low / 2 if computes else share.low,
+        basis="modelled" if computes else "measured",
+        remedy=_remedy(names[0], computes=computes),
+        waited="its call, which therefore looks slow; the call",
+    )
+
+
+def _of_files(ranks: TracedRanks, params: Params) -> Iterator[Seen | Undecided]:
+    """The same of imported recordings of the ranks."""
+    found = ranks.compared
+    if found is None:
+        yield Undecided(missing=Signal.RANKS, hint=ranks.text)
+        return
+    if found.blame.steps < traced_ranks.MIN_STEPS:
+        yield Undecided(missing=Signal.RANKS, hint="the files have one step in common; two are compared")
+        return
+    group = _persistent(found.blame, params)
+    share = found.gain_of(group) if group else None
+    if share is not None and share.low >= params.min_ratio:
+        yield _of_ranks(found, group, share, params)
+
+
+def _of_ranks(found: Compared, group: list[int], share: Share, params: Params) -> Seen:
+    blame = found.blame
+    more = float(blame.blame_median_ns[group[0]])
+    part, ns = found.parts_beyond(group[0])[0]
+    computes = part in COMPUTING
+    stage: PipelineStage = "preprocessing" if part == "input-wait" else "forward-backward" if computes else "none"
+    name = found.ranks[group[0]].name
+    return _seen(
+        [found.ranks[j].name for j in group],
+        blame,
+        group,
+        share,
+        params,
+        what=f", {format_ns(min(ns, more))} of it {PARTS[part]}" if ns >= MIN_PART * more else "",
+        where=(),
+        stage=stage,
+        confidence=0.85 if blame.steps >= FEW_TRACED else 0.6,
+        low=share.low,
+        basis="modelled",
+        remedy=_remedy(name, computes=computes, between="the exchanges"),
+        waited="the exchange, which therefore looks slow; that",
+    )
+
+
+def _seen(
+    names: Sequence[str],
+    blame: Blame,
+    group: list[int],
+    share: Share,
+    params: Params,
+    *,
+    what: str,
+    where: tuple[Place, ...],
+    stage: PipelineStage,
+    confidence: float,
+    low: float,
+    basis: Basis,
+    remedy: Remedy,
+    waited: str,
+) -> Seen:
+    first = group[0]
+    others = [j for j in range(len(blame.own_ns)) if j not in group and np.isfinite(blame.own_ns[j])]
+    more, waiting = float(blame.blame_median_ns[first]), float(blame.waits_ns[others].mean())
+    who = ", ".join(names[:MOST_NAMES]) + (" and others" if len(names) > MOST_NAMES else "")
     verb = "holds" if len(group) == 1 else "hold"
     return Seen(
-        title=f"{names} {verb} the other{'s' if len(others) > 1 else ''} back: {format_ns(more)} more in each step"
+        title=f"{who} {verb} the other{'s' if len(others) > 1 else ''} back: {format_ns(more)} more in each step"
         f"{what}; without that, a step takes {format_ratio(share.ratio)} less",
-        confidence=0.9 if found.clocks[first] is not None else 0.8,
+        confidence=confidence,
         pipeline_stage=stage,
         where=where,
         evidence=(
@@ -122,23 +209,23 @@ def _finding(found: Waits, blame: Blame, group: list[int], params: Params) -> Se
         ),
         cost=Cost(
             ratio=share.ratio,
-            low=share.low / 2 if computes else share.low,
+            low=low,
             high=share.high,
             ns_per_step=round(share.ratio * blame.period_ns),
-            basis="modelled" if computes else "measured",
+            basis=basis,
         ),
-        remedies=(_remedy(found.members[first].name, computes=computes),),
-        explanation=f"Each of the others waits {format_ns(waiting)} of a step of {format_ns(blame.period_ns)} in its "
-        "call, which therefore looks slow; the call of the slowest is the shortest.",
+        remedies=(remedy,),
+        explanation=f"Each of the others waits {format_ns(waiting)} of a step of {format_ns(blame.period_ns)} in "
+        f"{waited} of the slowest is the shortest.",
     )
 
 
-def _remedy(name: str, *, computes: bool) -> Remedy:
+def _remedy(name: str, *, computes: bool, between: str = "the calls of its steps") -> Remedy:
     if computes:
         text = f"give {name} as much to compute as the others: the same batch, shapes, settings; else look at its host"
         return Remedy(id="equal-compute", text=text)
     text = (
-        f"mend what {name} does between the calls of its steps: its findings say what; if it runs the same program on "
+        f"mend what {name} does between {between}: its findings say what; if it runs the same program on "
         "the same data, look at its host"
     )
     return Remedy(id="mend-the-straggler", text=text)
@@ -167,6 +254,7 @@ DETECTOR = Detector(
     introduced_stage="training",
     exposed_stage="training",
     needs=frozenset({Signal.MEMBERS}),
+    instead=frozenset({Signal.RANKS}),
     params=Params(),
     detect=detect,
     applies=members.why_not,

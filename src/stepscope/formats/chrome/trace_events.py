@@ -1,5 +1,4 @@
-"""Chrome trace events as an op trace: TensorFlow's and JAX's ``trace.json(.gz)``, TF1 timelines, kineto, ONNX Runtime,
-Horovod.
+"""Chrome trace events as an op trace: TensorFlow's and JAX's ``trace.json``, TF1's timelines, kineto, ONNX, Horovod.
 
 A process becomes a plane, a thread a line. Complete events (X), pairs of begin and end (B, E; b, e with an id) and
 instants (i, I, R) become events; flow arrows (s, t, f) become stats of the events at which they begin and end. Items
@@ -150,12 +149,17 @@ class _Assembly:
             days = (end - zero) / _US_PER_DAY
             raise FormatError(f"{self.name}: its events span {days:.0f} days; expected a single capture")
         kineto = self.file.kineto or any(span.category in KNOWN for span in spans[:1000])
+        place = kineto_devices.rank(self.file.rank)
         source = TraceSource(
             format="kineto" if kineto else "trace-event",
             name=self.name,
             size_bytes=self.size,
+            hostnames=(self.file.host,) if isinstance(self.file.host, str) and self.file.host else (),
             started_unix_ns=self._started(zero),
             dur_ns=round((end - zero) * _NS_PER_US),
+            rank=place.rank,
+            world_size=place.world_size,
+            backend=place.backend,
         )
         builder = OpTraceBuilder(source)
         there = kineto_devices.devices(self.file.devices)

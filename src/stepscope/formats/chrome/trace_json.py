@@ -59,6 +59,8 @@ class _Object(msgspec.Struct, rename="camel"):
     schema_version: Json = None
     base_time_nanoseconds: Json = None
     device_properties: Json = None
+    distributed_info: Json = None
+    host_name: Json = msgspec.field(default=None, name="host_name")
     samples: Json = None
 
 
@@ -73,6 +75,10 @@ class TraceFile:
     """Zero of its clock in nanoseconds since 1970; 0 if unknown."""
     devices: Json = None
     """What kineto says of the machine's GPUs."""
+    rank: Json = None
+    """What it says of the process's place in a distributed job."""
+    host: Json = None
+    """What it says of the machine's name."""
     samples: int = 0
     """Number of stack samples in addition to the events."""
     told: tuple[str, ...] = ()
@@ -129,6 +135,8 @@ def _read(text: bytes, name: str) -> TraceFile:
         kineto=found.schema_version is not None,
         base_ns=base if isinstance(base, int) else 0,
         devices=found.device_properties,
+        rank=found.distributed_info,
+        host=found.host_name,
         samples=len(found.samples) if isinstance(found.samples, list) else 0,
     )
 

@@ -7,7 +7,7 @@ from typing import Literal
 from stepscope.model.report.op_summary import TracedCommunication
 from stepscope.model.structs import Struct
 
-PairedBy = Literal["clock", "rhythm", "count", "none"]
+PairedBy = Literal["clock", "rhythm", "count", "number", "none"]
 
 
 class Gain(Struct, frozen=True, kw_only=True):
@@ -38,6 +38,8 @@ class MemberRow(Struct, frozen=True, kw_only=True):
     pid: int = 0
     folder: str = ""
     """Folder of its session below ``members/``; "" if it is a process of this session."""
+    file: str = ""
+    """Imported file that it is known by; "" if it was measured."""
     steps: int = 0
     serves: bool = False
     """Flag: it only serves what others ask for: a parameter server, a worker of a coordinator."""
@@ -54,7 +56,9 @@ class MemberRow(Struct, frozen=True, kw_only=True):
     """Share of the steps in which its own time was the longest."""
     gain: Gain | None = None
     paired_by: PairedBy = "none"
-    """What its steps were paired by with those of the others: see ``derive.cluster.pairing``."""
+    """What its steps were paired by with those of the others: see ``derive.cluster.pairing``; of imported files by the
+    program's numbers, or by when they end.
+    """
     synchronous: bool = False
     """Flag: it leaves its calls together with the others."""
     incarnations: int = 1

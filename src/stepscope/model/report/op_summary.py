@@ -193,6 +193,8 @@ class OtherTrace(Struct, frozen=True, kw_only=True):
     mean_ns: int
     parts: tuple[TracedPart, ...] = ()
     """Parts, largest first."""
+    analysed: bool = False
+    """Flag: the report has its findings too, as those of another rank of the job."""
 
 
 class TracedSteps(Struct, frozen=True, kw_only=True):

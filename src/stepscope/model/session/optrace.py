@@ -45,8 +45,6 @@ I32 = npt.NDArray[np.int32]
 I16 = npt.NDArray[np.int16]
 I8 = npt.NDArray[np.int8]
 U8 = npt.NDArray[np.uint8]
-
-
 _INT_LIMIT = 2.0**63
 
 
@@ -140,6 +138,11 @@ class TraceSource:
     """Wall clock at time zero of the trace; 0: the file does not say."""
     dur_ns: int = 0
     """Duration from time zero to the end of the capture if the file states it, else to the end of the last event."""
+    rank: int = -1
+    """Number of the process within its distributed job; -1: the file does not say."""
+    world_size: int = 0
+    backend: str = ""
+    """Number of processes of that job, and how they exchange (``gloo``); 0 and "": the file does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,7 @@ def items(report: Report) -> list[str]:
     if problems:  # what failed or was lost stands before what could not be looked at
         code, text, _ = problems[0]
         more = f" and {words.plural(len(problems) - 1, 'more note')}" if len(problems) > 1 else ""
-        said.insert(0, f"{code} {text}{more}")
+        said.insert(1, f"{code} {text}{more}")
     return [item for item in said if item]
 
 
@@ -36,7 +36,8 @@ def _not_analysed(report: Report) -> str:
 
     Captures of a measured job are no such files: its findings rest on all that was recorded.
     """
-    others = report.traced.others if report.traced is not None and words.is_imported(report) else ()
+    every = report.traced.others if report.traced is not None and words.is_imported(report) else ()
+    others = [one for one in every if not one.analysed]
     if not others:
         return ""
     named = []

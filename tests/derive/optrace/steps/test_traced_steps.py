@@ -58,6 +58,7 @@ def test_a_function_within_a_marker_of_its_name_is_no_step() -> None:
         builder.event(line, "train", 100 * i + 20, 60, step=True)
     (steps,) = find(builder.build())
     assert (steps.number.tolist(), steps.dur_ns.tolist()) == ([0, 1, 2, 3, 4], [90] * 5)
+    assert steps.numbered
 
 
 def test_markers_that_overlap_by_a_rounding_are_all_steps() -> None:

@@ -60,13 +60,14 @@ def build(view: SessionView, report_of: Callable[[Session], Report]) -> Report:
     first: dict[str, FirstFinding | None] = {}
     for names, report in named:
         for name in names:
-            first[name] = _worse(first.get(name), _first(report))
+            first[name] = _worse(first.get(name), first_of(report))
     cluster = members.build(view, first)
     ledger = _ledger(_critical(cluster, reports), found)
     codes = {detector.code for detector in together}
+    with_steps = {name for names, report in named if report.session.steps for name in names}
     of_members = [c for _, report in named for c in report.checked if c.detector not in codes]
     answered = {OF_MEMBERS, *({NOT_COMPARED} if None not in of_job.clocks(everyone) else ())}
-    notes = [*session.manifest.diagnostics, *failures, *_notes(named, answered)]
+    notes = [*session.manifest.diagnostics, *failures, *notes_of(named, answered)]
     if len(reports) < len(session.peers.members):
         text = f"only {len(reports)} of {len(session.peers.members)} members were analysed each by itself"
         notes.append(Diagnostic(code="DX192", text=text))
@@ -75,8 +76,8 @@ def build(view: SessionView, report_of: Callable[[Session], Report]) -> Report:
         overhead=max((report.overhead for _, report in named), key=lambda overhead: overhead.ratio),
         anatomy=_anatomy([report.anatomy for _, report in named if report.anatomy]),
         stages=_stages([report.stages for _, report in named if report.anatomy and report.stages]),
-        findings=(*found, *sorted(_merged(named), key=base.rank)),
-        checked=(*checked, *_checked(of_members)),
+        findings=(*found, *sorted(merged(named, with_steps), key=base.rank)),
+        checked=(*checked, *outcomes(of_members)),
         diagnostics=tuple(notes[:MAX_DIAGNOSTICS]),
         cluster=cluster,
         ledger=ledger,
@@ -137,7 +138,7 @@ def _worse(one: FirstFinding | None, other: FirstFinding | None) -> FirstFinding
     return max(found, key=lambda finding: finding.ratio, default=None)
 
 
-def _first(report: Report) -> FirstFinding | None:
+def first_of(report: Report) -> FirstFinding | None:
     """The first finding above info that has a cost."""
     finding = next((f for f in report.findings if f.severity not in {"info", "ask"}), None)
     if finding is None:
@@ -146,29 +147,29 @@ def _first(report: Report) -> FirstFinding | None:
     return FirstFinding(code=finding.code, title=finding.title, severity=finding.severity, ratio=ratio)
 
 
-def _merged(named: Iterable[tuple[tuple[str, ...], Report]]) -> list[Finding]:
-    """Findings of members, each once, with the names of those that it costs about as much, unless all are."""
+def merged(named: Iterable[tuple[tuple[str, ...], Report]], with_steps: Collection[str]) -> list[Finding]:
+    """Findings of members, each once, with the names of those that it costs about as much, unless all ``with_steps``
+    are.
+    """
     groups: dict[tuple[object, ...], list[tuple[tuple[str, ...], Finding]]] = {}
-    reports = list(named)
-    for names, report in reports:
+    for names, report in named:
         for finding in report.findings:
             if finding.code not in ALONE:
                 place = (finding.where[0].file, finding.where[0].line) if finding.where else None
                 groups.setdefault((finding.code, place), []).append((names, finding))
-    with_steps = {name for names, report in reports if report.session.steps for name in names}
-    merged = []
+    found = []
     for group in groups.values():
         finding = max((one for _, one in group), key=lambda one: one.cost.weight)
         finding = replace(finding, cost=replace(finding.cost, exclusive_ratio=None))
         most = finding.cost.weight
         who = dict.fromkeys(name for names, one in group if one.cost.weight >= ALIKE * most for name in names)
-        if with_steps - set(who):
+        if set(with_steps) - set(who):
             finding = replace(finding, title=f"{', '.join(who)}: {finding.title}")
-        merged.append(finding)
-    return merged
+        found.append(finding)
+    return found
 
 
-def _checked(every: Iterable[Checked]) -> list[Checked]:
+def outcomes(every: Iterable[Checked]) -> list[Checked]:
     """The outcome of each detector: found if a member's session has it so, clear if none is worse."""
     best: dict[str, Checked] = {}
     for one in every:
@@ -212,7 +213,7 @@ def _stages(every: Sequence[tuple[StageShare, ...]]) -> tuple[StageShare, ...]:
     return tuple(means)
 
 
-def _notes(named: Iterable[tuple[tuple[str, ...], Report]], answered: Collection[str]) -> list[Diagnostic]:
+def notes_of(named: Iterable[tuple[tuple[str, ...], Report]], answered: Collection[str] = ()) -> list[Diagnostic]:
     """Diagnostics of the members, each text once, without those that the joint session answers."""
     found: dict[tuple[str, str], list[str]] = {}
     for names, report in named:

@@ -51,6 +51,7 @@ def follow(trace: OpTrace, periods: Periods, work: Work) -> Periods:
         plane=periods.plane,
         how=periods.how,
         name=periods.name,
+        numbered=steps.numbered,
         by_device=True,
     )
 

@@ -46,6 +46,8 @@ class Periods:
     how: StepKind | None
     """How the steps were recognised; None: no steps, and the one period is the whole trace."""
     name: str
+    numbered: bool = False
+    """Whether the program, or its framework, gave the numbers, rising."""
     by_device: bool = False
     """Whether they are those of the work that was queued for a device or for other threads, behind the caller."""
 
@@ -98,6 +100,7 @@ def of(trace: OpTrace, steps: traced_steps.Steps) -> Periods:
         end = np.append(np.minimum(follows, start[1:]), end[-1])[:last]
         start, number = start[:last], number[:last]
     return Periods(
+        numbered=steps.numbered,
         start_ns=start,
         end_ns=end,
         number=number,

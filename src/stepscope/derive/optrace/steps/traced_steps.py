@@ -86,6 +86,11 @@ class Steps:
         return len(self.start_ns)
 
     @property
+    def numbered(self) -> bool:
+        """Whether the program, or its framework, numbered them, rising."""
+        return self.how is StepKind.MARKER and bool((self.number >= 0).all() and (np.diff(self.number) > 0).all())
+
+    @property
     def whole_ns(self) -> I64:
         """Durations of the steps that are not at an edge; of all if there are no others."""
         inner = self.dur_ns[~self.edge]
