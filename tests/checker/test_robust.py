@@ -137,9 +137,10 @@ def test_oddities_of_pythons_test_suite() -> None:
 def test_pythons_test_suite() -> None:
     """Every file of it; those that are no Python are skipped with a reason."""
     files = {str(path): path.read_bytes() for path in sorted(SUITE.rglob("*.py"))}
+    if len(files) <= 100:
+        pytest.skip("this Python has a part of its test suite only, as Debian's")
     results = run(files)
     assert [failure for result in results for failure in result.failures] == []
-    assert len(files) > 100
 
 
 def test_a_file_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -229,7 +229,8 @@ def test_a_process_that_is_off_in_a_measured_job(project: Project, home: Path) -
     off.replace_file(off.user_file(), "worker.py\n")
     project.script("worker.py", "import stepscope\nstepscope.step()\nprint('ready', flush=True)\n")
     project.script(
-        "launcher.py", "import os, stepscope, sys\nstepscope.step()\nos.system(sys.executable + ' worker.py')\n"
+        "launcher.py",
+        "import stepscope, subprocess, sys\nstepscope.step()\nsubprocess.run([sys.executable, 'worker.py'])\n",
     )
     done = project.run("run", "--session", "s.stepscope", "launcher.py")
     assert (done.stdout, done.returncode) == ("ready\n", 0)

@@ -206,8 +206,8 @@ def test_services_of_the_host_are_not_reached_by_their_sockets(trials: Trials) -
 def test_what_may_be_written_is_bounded(trials: Trials) -> None:
     """Beyond the bound the job's disk is full; the real file is as before."""
     file = trials.file("work/data", "data")
-    code = "open('data', 'ab').write(bytes(1 << 20)); open('more', 'wb').write(bytes(64 << 20))"
-    assert "No space left on device" in trials.run_code(code, tmpfs_bytes=8 << 20)
+    code = "open('data', 'ab').write(bytes(1 << 20)); open('more', 'wb').write(bytes(256 << 20))"
+    assert "No space left on device" in trials.run_code(code, tmpfs_bytes=128 << 20)
     assert file.read_text() == "data"
 
 
