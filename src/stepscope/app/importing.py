@@ -58,14 +58,15 @@ def import_files(paths: Sequence[Path], target: Path | None = None) -> Imported:
             profiles += stack_files.read(file)
         else:
             traces.append(registry.read(file))
+    ranks = _of_ranks(traces)
     session = target or Path(_stem(files[0].name) + layout.SUFFIX)
     try:
         layout.claim(session, "--output")
-        _write(session, traces, profiles)
+        _write(session, traces, profiles, ranks)
     except OSError as error:
         raise UsageError(f"{session} cannot be written: {error.strerror or error}") from error
     notes = tuple(diagnostic.text for trace in traces for diagnostic in trace.diagnostics)
-    notes += tuple(diagnostic.text for diagnostic in _of_ranks(traces))
+    notes += tuple(diagnostic.text for diagnostic in ranks)
     return Imported(session=session, traces=tuple(_summaries(traces)), stacks=_stacks(profiles), notes=notes)
 
 
@@ -90,7 +91,9 @@ def _of_ranks(traces: Sequence[OpTrace]) -> list[Diagnostic]:
     return [*missing, *(Diagnostic(code="DX198", text=text) for text in found.told)]
 
 
-def _write(session: Path, traces: Sequence[OpTrace], profiles: Sequence[StackProfile]) -> None:
+def _write(
+    session: Path, traces: Sequence[OpTrace], profiles: Sequence[StackProfile], ranks: Sequence[Diagnostic]
+) -> None:
     import msgspec
 
     from stepscope.model.session.session import HostInfo, Manifest
@@ -121,7 +124,7 @@ def _write(session: Path, traces: Sequence[OpTrace], profiles: Sequence[StackPro
             mode="import",
             state="finished",
             host=HostInfo(name=", ".join(hosts)),
-            diagnostics=tuple(_of_ranks(traces)),
+            diagnostics=tuple(ranks),
         )
         layout.write_atomic(session / layout.MANIFEST, msgspec.json.encode(manifest))
         whole = True

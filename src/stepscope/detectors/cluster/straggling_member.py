@@ -20,6 +20,8 @@ Work inside the compiled step is seen where op traces of all members show it, an
 counted; otherwise a member that computes longer looks like slow transfer. Members without a barrier (asynchronous
 training with parameter servers) are not compared. Steps of members are paired by when they end, or by their rhythm
 where clocks are not known. Imported files hold few steps: two are compared, and of fewer than five confidence is lower.
+Imported files of TensorFlow and JAX say no rank: those of several hosts that were recorded at one time are taken for
+one job's. Stages of a pipeline are compared as if all were to do the same work.
 
 ## Remedy
 Mend what that member does between its calls: its own findings say what. If it does the same as the others, look at its

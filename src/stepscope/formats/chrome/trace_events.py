@@ -1,4 +1,4 @@
-"""Chrome trace events as an op trace: TensorFlow's and JAX's ``trace.json``, TF1's timelines, kineto, ONNX, Horovod.
+"""Chrome trace events as an op trace: TensorFlow, JAX, TF1 timelines, kineto, ONNX Runtime, Horovod.
 
 A process becomes a plane, a thread a line. Complete events (X), pairs of begin and end (B, E; b, e with an id) and
 instants (i, I, R) become events; flow arrows (s, t, f) become stats of the events at which they begin and end. Items
