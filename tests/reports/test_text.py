@@ -76,9 +76,9 @@ def test_the_load_of_the_machine_stands_in_the_head(samples: ModuleType, *, besi
     """Once, and the other findings stand as if it were not there; where it is all that was found, it is the finding."""
     report = samples.input_bound()
     first = report.findings[0]
-    load = replace(first, code="CFG001", title="CPU contention: other processes take 1 CPU of 2", where=(), remedies=())
+    load = replace(first, code="CFG001", title="other processes take 1 of 2 CPUs (archive.py)", where=(), remedies=())
     shown = text.render(replace(report, findings=(first, load) if beside else (load,)))
-    assert shown.count("other processes take 1 CPU of 2") == 1
+    assert shown.count("other processes take 1 of 2 CPUs") == 1
     head, listed = shown[: shown.index("\n\n")], shown[shown.index("\n\n") :]
     assert ("machine     other processes take" in head) == beside
     assert ("CFG001" in listed) != beside
@@ -163,10 +163,7 @@ def test_the_command_that_helps_most() -> None:
     rows = [blind("A1", "op trace", "run stepscope trace JOB --kind ops while it runs")]
     rows += [blind(code, "memory", "the steady part must last 8 s; or more") for code in ("B1", "B2")]
     short = checked_words.checked_short(rows)
-    assert (
-        short
-        == "0 clear \u00b7 3 could not decide: no op trace (stepscope trace JOB --kind ops); 1 more reason: --verbose"
-    )
+    assert short == "0 clear \u00b7 3 could not decide: no op trace (stepscope trace JOB --kind ops); 1 more reason: -v"
     assert checked_words.checked_long(rows) == [
         "0 clear",
         "2 could not decide: no memory (the steady part must last 8 s; or more): B1, B2",

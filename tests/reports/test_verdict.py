@@ -46,9 +46,7 @@ def test_a_little_unexplained_time_is_not_said() -> None:
 
 def test_what_findings_explain_of_a_part_is_not_unexplained() -> None:
     """A finding that explains a third of a part leaves two thirds of it."""
-    assert verdict.unexplained_text(clean(entry(0.6, explained_ratio=1 / 3))).startswith(
-        "40 % of the time: 40 % compute"
-    )
+    assert verdict.unexplained_text(clean(entry(0.6, explained_ratio=1 / 3))).startswith("40 % of the time: compute")
 
 
 def test_a_large_general_finding_is_listed() -> None:
@@ -118,7 +116,7 @@ def test_nothing_to_measure_takes_three_lines() -> None:
     session = replace(report.session, exit_code=0, end="code")
     none = (Diagnostic(code="DX108", text="no process imported TensorFlow, so only processes were measured"),)
     lines = text.render(replace(report, session=session, diagnostics=none), html_path="a.html").splitlines()
-    assert lines[1] == "why         DX108 no process imported TensorFlow \u00b7 more: --verbose"
+    assert lines[1] == "why         DX108 no process imported TensorFlow \u00b7 more: -v"
     assert len(lines) == 3
     failed = (*none, Diagnostic(code="DX115", text="process 3 was not measured"))
     assert "DX115 process 3" in text.render(replace(report, session=session, diagnostics=failed)).splitlines()[1]

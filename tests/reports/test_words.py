@@ -75,3 +75,10 @@ def test_bounds_that_say_nothing_are_not_printed(ratio: float, low: float, high:
     cost = msgspec.convert({"ratio": ratio, "low": low, "high": high, "ns_per_step": 1, "basis": basis}, Cost)
     assert words.share(cost) == said
     assert words.cost_text(cost, between_steps=False) == f"costs {said} of the step"
+
+
+def test_a_bound_of_nothing_is_not_printed() -> None:
+    """Of an unknown cost the upper bound is said, unless it is 0: then nothing is known."""
+    cost = msgspec.convert({"ratio": 0.0, "low": 0.0, "high": 0.3, "ns_per_step": 0, "basis": "unknown"}, Cost)
+    assert words.cost_text(cost, between_steps=False) == "cost unknown, at most 30 % of the step"
+    assert words.cost_text(msgspec.structs.replace(cost, high=0.0), between_steps=False) == "cost unknown"

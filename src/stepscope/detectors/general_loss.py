@@ -77,10 +77,10 @@ class Loss:
 
     @property
     def share_text(self) -> str:
-        """``62 % of the steps (5.1 ms each)``, ``62 % of the steps (20 s in one of 23 steps)``."""
+        """``62 % of the step time (5.1 ms a step)``, ``62 % of the step time (20 s in one of 23 steps)``."""
         if self.few is not None:
-            return f"{format_ratio(self.ratio)} of the steps ({format_ns(self.few.each)} {self.few.said('steps')})"
-        return f"{format_ratio(self.ratio)} of the steps ({format_ns(self.ns_per_step)} each)"
+            return f"{format_ratio(self.ratio)} of the step time ({format_ns(self.few.each)} {self.few.said('steps')})"
+        return f"{format_ratio(self.ratio)} of the step time ({format_ns(self.ns_per_step)} a step)"
 
     @property
     def top_text(self) -> str:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 MOST = 0.5
 """Share of what lies between the steps of a turn from which it is a function's."""
 ONCE = Remedy(
-    id="once-before-the-turns", text="do it once, before the turns, and keep the result, if it is the same in each"
+    id="once-before-the-turns",
+    text="do this work once, before the first turn, and keep its result if that is the same in each turn",
 )
 AHEAD = Remedy(
     id="work-ahead", text="else do less in it, vectorise it, or have a thread or process work ahead of the steps"

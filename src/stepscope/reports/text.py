@@ -83,7 +83,7 @@ def render(
     if (why := verdict.nothing_to_show(report)) and not verbose:
         lines = [
             *_first(report, width - HEAD, cost=False),
-            *labelled("why", HEAD, wrap(f"{why}{SEPARATOR}more: --verbose", width - HEAD)),
+            *labelled("why", HEAD, wrap(f"{why}{SEPARATOR}more: -v", width - HEAD)),
         ]
         lines += labelled("measured", HEAD, wrap_items(words.measured_items(report), width - HEAD))
         lines += [*_links(report, width), *_paths(session_path, html_path, width)]

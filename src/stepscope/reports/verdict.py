@@ -77,7 +77,9 @@ def unexplained_text(report: Report) -> str:
         return ""
     left = [entry for entry in report.ledger if entry.maker is None and entry.settled_by == "unexplained"]
     parts = [_part(entry) for entry in sorted(left, key=lambda entry: -_rest(entry))[:MAX_PARTS]]
-    return f"{words.percent(report.unexplained_ratio)} % of the time: {words.SEPARATOR.join(parts)}"
+    whole = f"{words.percent(report.unexplained_ratio)} % "
+    said = parts[0].removeprefix(whole) if len(parts) == 1 else words.SEPARATOR.join(parts)
+    return f"{whole}of the time: {said}"
 
 
 def _rest(entry: LedgerEntry) -> float:
@@ -108,7 +110,7 @@ def steps_note(report: Report) -> str:
     ratio = steps_ratio(report)
     if ratio is None or ratio >= FEW_STEPS:
         return ""
-    return f'the steps take {words.percent(ratio)} % of the run: a share "of the step" is a share of that'
+    return f'the steps take {words.percent(ratio)} % of the run; shares of "the step" refer to this part alone'
 
 
 def gpu_text(report: Report) -> str:
@@ -151,7 +153,7 @@ def machine_text(report: Report) -> str:
     mine = machine(report)
     if mine is None:
         return ""
-    said = words.printable(mine.title.partition(": ")[2] or mine.title)
+    said = words.printable(mine.title)
     return f"{said}{words.SEPARATOR}{words.cost_text(replace(mine.cost, exclusive_ratio=None), between_steps=False)}"
 
 

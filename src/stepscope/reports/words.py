@@ -147,7 +147,8 @@ def cost_text(cost: Cost, *, between_steps: bool) -> str:
     whole = "turn" if cost.of_turn else "run time" if between_steps else "step"
     turn = "" if cost.turn_ratio is None or cost.of_turn else f", {percent(cost.turn_ratio)} % of a turn"
     if cost.basis == "unknown":
-        return f"cost unknown, at most {percent(cost.high)} % of the {whole}"
+        most = f", at most {percent(cost.high)} % of the {whole}" if cost.high else ""
+        return f"cost unknown{most}"
     said = f"costs {share(cost)} of the {whole}{turn}"
     added = cost.exclusive_ratio
     if added is None or percent(added) == percent(cost.ratio):

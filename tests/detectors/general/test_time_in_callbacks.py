@@ -17,7 +17,7 @@ FIXTURES = Fixtures(
         basis="modelled",
         where=(("train.py", 30),),
         metrics=("callbacks_ratio", "part at train.py:30"),
-        title=("callbacks take 30 % of the steps", "Plotter"),
+        title=("callbacks take 30 % of the step time", "Plotter"),
         pipeline_stage="output-processing",
         remedy="callback-less-often",
     ),
@@ -38,7 +38,7 @@ def test_fixtures(claim: Claim) -> None:
 @pytest.mark.parametrize(
     ("calls", "told", "first"),
     [
-        (dict.fromkeys(range(100), 30 * MS), "(30 ms each)", "callback-less-often"),
+        (dict.fromkeys(range(100), 30 * MS), "(30 ms a step)", "callback-less-often"),
         ({20: 2 * S, 40: 2 * S, 60: 2 * S}, "(2 s in 3 of 98 steps)", "callback-less-often"),
         ({50: 20 * S}, "(20 s in one of 98 steps)", "look-at-that-step"),
     ],

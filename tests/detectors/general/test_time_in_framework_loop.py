@@ -17,7 +17,7 @@ FIXTURES = Fixtures(
         basis="unknown",
         where=(("train.py", 50),),
         metrics=("framework_ratio", "step_ns"),
-        title=("Keras' own loop takes 60 % of the steps",),
+        title=("Keras' own loop takes 60 % of the step time",),
         pipeline_stage="output-processing",
         remedy="steps-per-execution",
     ),
@@ -43,5 +43,5 @@ def test_a_loop_that_stands_still_in_few_steps() -> None:
     for i in range(100):
         train.at(i * PERIOD + 2 * S * sum(i > at for at in (30, 60)), PERIOD - MS, arg=1)
     (found,), _ = look(DETECTOR, job)
-    assert found.title.startswith("Keras' own loop stands still: ")
+    assert found.title.startswith("Keras' own loop stalls: ")
     assert [remedy.id for remedy in found.remedies] == ["look-at-those-steps"]

@@ -60,4 +60,4 @@ def test_a_loop_that_made_the_ops(turns: int, layers: bool, in_turn: bool, sever
     read_turns(job, turns, layers=layers, in_turn=in_turn)
     (found,), _ = look(DETECTOR, job)
     assert found.severity == severity
-    assert ("loop in call made the same small ops 80 times" in found.title) == (severity == "high")
+    assert ("loop in call made the same ops 80 times" in found.title) == (severity == "high")

@@ -29,7 +29,7 @@ FIXTURES = Fixtures(
         basis="modelled",
         where=(("train.py", 8), ("train.py", 45)),
         metrics=("other_python_ratio", "part at train.py:8"),
-        title=("Python between the steps takes 30 % of the steps", "in report"),
+        title=("Python between the steps takes 30 % of the step time", "in report"),
         exposed="prediction",
         pipeline_stage="output-processing",
         remedy="vectorise",
@@ -80,6 +80,6 @@ def test_the_lines_of_calls_that_are_not_measured_are_told_without_a_claim() -> 
     job.step().every(PERIOD, STEPS, dur=PERIOD)
     job.samples([i * PERIOD + 50 * MS for i in range(STEPS)], Frame(SCRIPT, "main", REPORT))
     (finding,), _ = look(DETECTOR, job)
-    assert finding.title.startswith("calls of JAX and other Python take 100 % of the steps")
+    assert finding.title.startswith("calls of JAX and other Python take 100 % of the step time")
     assert (finding.where[0].line, finding.severity, finding.cost.basis) == (REPORT, "info", "unknown")
     assert [remedy.id for remedy in finding.remedies] == ["see-the-ops"]

@@ -21,7 +21,7 @@ FIXTURES = Fixtures(
         cost=9 * 200 / 9800,
         where=(("train.py", 8), ("train.py", CALL)),
         metrics=("stall_ratio", "stall_ns", "period_steps", "period_ns", "regular_ratio", "stalls"),
-        title=("periodic stall", "every 10 steps", "Python in report", "200 ms", "18 %"),
+        title=("slow Python in report interrupts the steps every 10 steps for 200 ms", "18 %"),
         pipeline_stage="output-processing",
         remedy="do-it-less-often",
     ),
@@ -76,7 +76,7 @@ def test_a_period_in_seconds() -> None:
     (found,) = look(job)[0]
     assert (found.code, found.confidence) == ("HST009", 0.6)  # no samples: who it is is unknown
     assert "every 3" in found.title
-    assert " s, for " in found.title
+    assert " s for " in found.title
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ FIXTURES = Fixtures(
         cost=0.5,
         where=(("train.py", 8), ("train.py", REPORT)),
         metrics=("other_python_ratio", "samples_on_code", "samples"),
-        title=("slow Python code", "after the step", "report", "50 %"),
+        title=("slow Python code", "on the results of the step", "report", "50 %"),
         pipeline_stage="output-processing",
         remedy="do-it-less-often",
     ),

@@ -67,7 +67,10 @@ FIXTURES = Fixtures(
         cost=0.0,
         where=(),
         metrics=("small_page_bytes", "small_page_ratio", "changed_ratio", "page_table_bytes"),
-        title=("2 GiB of 2 GiB memory are in pages of 4 KiB", "nothing requests them"),
+        title=(
+            "2 GiB of 2 GiB of memory are in pages of 4 KiB, although huge pages would fit",
+            "nothing requests them",
+        ),
         introduced="environment setting",
         pipeline_stage="forward-backward",
         remedy="glibc-hugepages",

@@ -28,7 +28,7 @@ FIXTURES = Fixtures(
             "steal_cores",
             "throttled_cores",
         ),
-        title=("CPU contention", "other processes", "python3 archive.py", "1 of the 2 CPUs"),
+        title=("other processes take 1 CPU (python3 archive.py)", "1 of the 2 CPUs"),
         introduced="environment setting",
         pipeline_stage="forward-backward",
         remedy="separate-cpu",
@@ -158,7 +158,7 @@ def test_processes_that_the_job_started_are_told_apart_by_name(seen: bool, whose
     if seen:
         job.child(903, "python archive.py", line=77)
     (found,) = find(job)
-    assert f"processes {whose} (python archive.py) take" in found.title
+    assert f"processes {whose} take 1 CPU (python archive.py)" in found.title
 
 
 def test_the_remedy_is_for_the_processes_that_the_title_names() -> None:
@@ -168,7 +168,7 @@ def test_the_remedy_is_for_the_processes_that_the_title_names() -> None:
     job.rival("/usr/bin/indexer", cores=0.6, seconds=10, pid=904)
     job.rival("python client.py", cores=0.4, seconds=10, pid=903, child=True)
     (found,) = find(job)
-    assert "other processes (indexer) take" in found.title
+    assert "other processes take 1 CPU (indexer)" in found.title
     assert "companion" not in found.remedies[0].text
 
 

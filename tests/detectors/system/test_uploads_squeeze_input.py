@@ -24,7 +24,7 @@ FIXTURES = Fixtures(
             "uploading_ratio",
             "network_out",
         ),
-        title=("uploads squeeze the input", "4.00 MB/s go out", "5.00 to 1.50 MB/s"),
+        title=("uploads slow down the input", "4.00 MB/s go out", "5.00 to 1.50 MB/s"),
         pipeline_stage="raw-input",
         remedy="upload-later",
     ),

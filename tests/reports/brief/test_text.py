@@ -60,11 +60,12 @@ def test_what_does_not_fit_is_counted(samples: ModuleType) -> None:
 def test_what_is_not_known(samples: ModuleType) -> None:
     """Unexplained time, blind detectors and problems are one item each; without them that is said."""
     blind = Checked(detector="A", name="a", outcome="undecided", missing=("op trace",), hint="stepscope trace JOB")
-    report = replace(samples.clean(), ledger=(entry(0.4),), unexplained_ratio=0.4, checked=(blind,))
+    other = [Checked(detector=code, name="b", outcome="not-applicable", hint="not applicable to JAX") for code in "BC"]
+    report = replace(samples.clean(), ledger=(entry(0.4),), unexplained_ratio=0.4, checked=(blind, *other))
     shown = brief.render(report, width=200)
     assert (
-        "not known   40 % of the time: 40 % compute · 1 check could not decide: no op trace (stepscope trace JOB)"
-        in shown
+        "not known   40 % of the time: compute · 2 checks are not for JAX · 1 check could not decide: no op trace "
+        "(stepscope trace JOB)" in shown
     )
     assert "nothing: every check could decide" not in shown
     assert "not known   nothing: every check could decide" in brief.render(samples.clean())

@@ -21,7 +21,7 @@ def with_first(**fields: object) -> str:
 
 def test_input_bound() -> None:
     """A job that waits for its input is told how much, for what, and what mending it brings."""
-    said = "Input-bound: 61 % of each step waits for make_dataset, train.py:24. Mended, about 2.4 times as fast."
+    said = "Input-bound: 61 % of each step waits for make_dataset, train.py:24. If fixed, about 2.4 times as fast."
     assert verdict_words.text(samples.input_bound()) == said
 
 
@@ -83,7 +83,7 @@ def test_without_findings() -> None:
 
 def test_the_end_comes_first() -> None:
     """A job that failed is told to have failed, whatever else is found."""
-    assert verdict_words.text(samples.no_steps()) == "Exit code 3. Nothing to tell: it ended before its first step."
+    assert verdict_words.text(samples.no_steps()) == "Exit code 3. No findings: it ended before its first step."
     assert verdict_words.text(samples.no_series()).startswith("Ended by signal 15. The callback")
 
 
@@ -93,4 +93,4 @@ def test_speeds_are_of_the_steps_where_these_are_the_smaller_part() -> None:
         samples.input_bound(), ledger=(entry(0.1, "finding"), entry(0.9, "general", phase="imports", component=""))
     )
     few = replace(few, session=replace(few.session, step_times=None))
-    assert verdict_words.text(few).endswith("Mended, its steps are about 2.4 times as fast.")
+    assert verdict_words.text(few).endswith("If fixed, its steps are about 2.4 times as fast.")

@@ -18,7 +18,7 @@ another link, or fewer bytes, would bring is not known: the share is an upper bo
 
 ## Remedy
 Exchange less often or less at once: a larger batch for each member, several batches for each update, fewer and larger
-collectives, gradients of half the width. Where one link is lossy, slow or far, mend it or place the members nearer.
+collectives, gradients of half the width. Where one link is lossy, slow or far, repair it or place the members nearer.
 
 ## References
 TensorFlow's guide to multi-worker training; scaling of synchronous data parallelism (Goyal et al., 2017).
@@ -45,15 +45,15 @@ MOSTLY = 0.5
 """Share of the exchange from which lost packets are what it is."""
 LESS_OFTEN = Remedy(
     id="exchange-less-often",
-    text="a larger batch for each member, or several batches for each update: fewer exchanges for the same samples",
+    text="use a larger batch for each member, or several batches for each update: fewer exchanges for the same samples",
 )
 LESS_AT_ONCE = Remedy(
     id="exchange-less",
-    text="fewer bytes for each sample: gradients of half the width, a larger batch for each member, several batches "
-    "for each update",
+    text="send fewer bytes for each sample: gradients of half the width, a larger batch for each member, several "
+    "batches for each update",
 )
 MEND_THE_LINK = Remedy(
-    id="mend-the-link", text="mend that link, or place the members where they reach each other better"
+    id="mend-the-link", text="repair that link, or place the members where they reach each other better"
 )
 
 

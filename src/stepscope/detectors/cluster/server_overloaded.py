@@ -90,8 +90,8 @@ def _finding(server: Server, params: Params, why: str, waits: float) -> Seen:
         remedies=(
             Remedy(
                 id="more-servers",
-                text="more parameter servers, with large variables in parts on all of them (a partitioner); or more "
-                "CPUs, or a faster link, for this one",
+                text="use more parameter servers, with large variables in parts on all of them (a partitioner); or "
+                "more CPUs, or a faster link, for this one",
             ),
             Remedy(
                 id="exchange-less",

@@ -227,7 +227,7 @@ def _remedy(name: str, *, computes: bool, between: str = "the calls of its steps
         text = f"give {name} as much to compute as the others: the same batch, shapes, settings; else look at its host"
         return Remedy(id="equal-compute", text=text)
     text = (
-        f"mend what {name} does between {between}: its findings say what; if it runs the same program on "
+        f"fix what {name} does between {between}: its findings say what; if it runs the same program on "
         "the same data, look at its host"
     )
     return Remedy(id="mend-the-straggler", text=text)

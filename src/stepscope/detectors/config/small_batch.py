@@ -170,8 +170,8 @@ def _finding(view: StepsView, batches: _Batches, fixed: float, per_op: float, pa
     samples = "sample" if batches.size == 1 else "samples"
     infers = _infers(view)
     return Seen(
-        title=f"small batches: each step of {format_ns(mean)} {'is for' if infers else 'trains on'} {batches.size} "
-        f"{samples}, and {format_ratio(fixed)} of its time is overhead ({format_ns(per_op)} per op of its "
+        title=f"small batches of {batches.size} {samples}: {format_ratio(fixed)} of each step of "
+        f"{format_ns(mean)} is overhead ({format_ns(per_op)} per op of its "
         "graph), which does not depend on the batch size",
         confidence=0.85 if infers else 0.6,
         introduced_stage="prediction" if infers else "data preparation",

@@ -114,7 +114,7 @@ def _seen(view: SessionView, limits: OpLimits, variant: str, found: list[tuple[O
     identity, text = _REMEDIES[variant]
     places = _places(view, [row for limit, _ in found for row in limit.op.rows[:1]])
     return Seen(
-        title=f"{types} are {found[0][1].text} alone on this machine: {format_ratio(share)} of the step",
+        title=f"{types} ops, run alone on this machine, are {found[0][1].text}: {format_ratio(share)} of the step",
         confidence=0.6,
         where=(*(_set_to_double(view) if variant == "float32" else ()), *places),
         evidence=(

@@ -81,7 +81,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     read = readbacks.build(trace.trace, trace.device, trace.periods)
     yield Seen(
         title=f"kernel launch: the device waits {format_ratio(ratio)} of the step for the host to launch work; "
-        f"{per_step:,.0f} kernels a step take {format_ns(mean)} each",
+        f"kernels take {format_ns(mean)} each, {per_step:,.0f} a step",
         confidence=0.85,
         where=op_places.of_rows(view, trace, kernels.row),
         evidence=(

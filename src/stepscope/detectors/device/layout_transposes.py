@@ -80,8 +80,8 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         return
     per_step = len(rows) / max(1, len(trace.periods))
     yield Seen(
-        title=f"{per_step:.0f} layout transposes a step take {format_ratio(ratio)} of it: parts of the model use "
-        "channels first, others channels last",
+        title=f"layout transposes take {format_ratio(ratio)} of the step, {per_step:.0f} a step: parts of the model "
+        "use channels first, others channels last",
         confidence=0.85,
         where=op_places.of_rows(view, trace, rows),
         evidence=(
@@ -90,7 +90,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
             trace_evidence.steps(trace),
         ),
         cost=cost_of(view, ratio, low=ratio / 2),
-        remedies=(Remedy(id="one-layout", text=f"one layout for the whole model: {_ONE[trace.framework]}"),),
+        remedies=(Remedy(id="one-layout", text=f"use one layout for the whole model: {_ONE[trace.framework]}"),),
         explanation="The framework's layout optimiser or cuDNN inserted the transposes, not the model.",
     )
 

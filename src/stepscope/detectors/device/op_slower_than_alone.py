@@ -84,7 +84,7 @@ def _seen(
     trace = limits.heavy.trace
     rows = [row for limit in slowed for row in limit.op.rows[:1]]
     return Seen(
-        title=f"{types} run at {format_ratio(reached)} of what they reach alone: their threads share the cores with "
+        title=f"{types} ops run at {format_ratio(reached)} of their speed alone: their threads share the cores with "
         f"{who}",
         confidence=0.7 if severity is None else 0.5,
         where=graph_pattern.places(view, view.graphs, rows) if view.graphs is not None else (),

@@ -84,8 +84,8 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         return
     saved = gaps * fusible
     yield Seen(
-        title=f"{per_step:,.0f} kernels a step, most of them {format_ns(median)} or shorter, leave the device idle "
-        f"between them for {format_ratio(gaps)} of the step: {_COMPILER[trace.framework]} would fuse them",
+        title=f"the device is idle for {format_ratio(gaps)} of the step between {per_step:,.0f} kernels a step, most "
+        f"of them {format_ns(median)} or shorter: {_COMPILER[trace.framework]} would fuse them",
         confidence=0.8,
         where=op_places.of_rows(view, trace, kernels.row),
         evidence=(

@@ -96,7 +96,7 @@ def _of_function(view: StepsView, found: HotFunction, ratio: float, params: Para
     part = f"; {format_ratio(share)} of it at line {top.line}" if found.name and share < 1 else ""
     by = f", called by {found.callers[0].function}," if found.callers and found.callers[0].function else ""
     return Seen(
-        title=f"the ops of {name}{by} take {format_ratio(ratio)} of the steps ({found.types_text}{part})",
+        title=f"the ops of {name}{by} take {format_ratio(ratio)} of the step time ({found.types_text}{part})",
         severity=severity_of(ratio) if clear else "info",
         confidence=general_loss.CONFIDENCE,
         where=(*(place for place, _ in found.lines), *found.callers),
@@ -168,7 +168,7 @@ def _of_metric(function: str) -> bool:
 def _of_line(view: StepsView, top: ComputeLine, ratio: float, params: Params) -> Seen:
     function = f" of {top.place.function}" if top.place.function not in {"", "<module>"} else ""
     return Seen(
-        title=f"the ops of line {top.place.line}{function} take {format_ratio(ratio)} of the steps, most of it in "
+        title=f"the ops of line {top.place.line}{function} take {format_ratio(ratio)} of the step time, most of it in "
         f"{top.types_text}",
         severity="info",
         confidence=general_loss.CONFIDENCE,

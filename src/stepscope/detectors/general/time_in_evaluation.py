@@ -49,7 +49,8 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
         title=f"evaluations take {loss.share_text}{loss.top_text}",
         remedies=(
             Remedy(
-                id="evaluate-less-often", text="evaluate less often (validation_freq=N) or on less (validation_steps)"
+                id="evaluate-less-often",
+                text="evaluate less often (validation_freq=N) or on less data (validation_steps)",
             ),
             Remedy(
                 id="evaluate-in-larger-batches",

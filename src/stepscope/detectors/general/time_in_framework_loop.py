@@ -67,13 +67,13 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
 
 _LOOK = Remedy(
     id="look-at-those-steps",
-    text="see what happened in the longest of them (stepscope report SESSION --step slowest): it is no cost of each",
+    text="see what happened in the longest of them: stepscope report SESSION --step slowest",
 )
 
 
 def _does(loss: Loss, step: float) -> str:
     if loss.few is not None:
-        return f"stands still: {loss.share_text}"
+        return f"stalls: {loss.share_text}"
     return f"takes {loss.share_text}: the steps are short ({format_ns(step)})"
 
 

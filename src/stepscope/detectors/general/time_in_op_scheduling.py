@@ -70,7 +70,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     if ratio < params.min_ratio or ratio < work:
         return
     share = min(ratio, view.anatomy.ratio("call") + view.anatomy.ratio("framework"))
-    text = f"the framework around the ops takes {format_ratio(ratio)} of the traced steps, the ops themselves "
+    text = f"the framework around many small ops takes {format_ratio(ratio)} of the traced steps, the ops themselves "
     evidence = (
         trace_evidence.evidence(trace, "runtime_ratio", ratio, "ratio", params.min_ratio),
         trace_evidence.evidence(trace, "ops_ratio", work, "ratio"),
@@ -82,7 +82,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
         return
     place = spent_lines.of_steps(view)
     yield Seen(
-        title=f"many small ops: {text}{format_ratio(work)}",
+        title=f"{text}{format_ratio(work)}",
         severity="info",
         confidence=general_loss.CONFIDENCE,
         where=(place,) if place is not None else (),
@@ -91,10 +91,10 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
         remedies=(
             Remedy(
                 id="fewer-larger-steps",
-                text="fewer, larger steps: a larger batch, or several steps in one call (steps_per_execution in "
+                text="make fewer, larger steps: a larger batch, or several steps in one call (steps_per_execution in "
                 "compile, a loop inside of the tf.function)",
             ),
-            Remedy(id="fuse-ops", text="or fewer, larger ops: jit_compile=True, one op for the whole batch"),
+            Remedy(id="fuse-ops", text="or use fewer, larger ops: jit_compile=True, one op for the whole batch"),
         ),
         explanation="Scheduling an op costs the same whatever the op does.",
     )
@@ -104,7 +104,7 @@ def _of_loop(view: StepsView, loop: Repeats, share: float, text: str, evidence: 
     file, function, line, end_line = loop.place
     cost = loop.ratio * share
     return Seen(
-        title=f"the Python loop in {function} made the same small ops {loop.turns:,} times: {text}",
+        title=f"the Python loop in {function} made the same ops {loop.turns:,} times: {text}",
         confidence=general_loss.CONFIDENCE,
         where=(view.place(file, line, end_line, function),),
         evidence=(

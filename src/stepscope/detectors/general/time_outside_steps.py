@@ -82,21 +82,21 @@ _LOOK = Remedy(
 )
 _LONGER_EPOCHS = Remedy(
     id="longer-epochs",
-    text="longer epochs: more data in each, or a repeated dataset with steps_per_epoch; between them Keras ends one "
-    "pass over the input and begins the next",
+    text="make epochs longer: more data in each, or a repeated dataset with steps_per_epoch; between them Keras ends "
+    "one pass over the input and begins the next",
 )
 MIN_MOSTLY = 0.5
 """Share of a phase that is its subject: imports, or what a line calls."""
 _TRACES = Remedy(
     id="fewer-traces",
-    text="fewer and smaller traces: one signature for each function, loops of the graph instead of unrolled Python",
+    text="make fewer and smaller traces: one signature for each function, loops of the graph, not unrolled Python",
 )
 _LESS_OFTEN = Remedy(id="less-often", text="do it less often, or in another thread or process")
 _EVALUATE = Remedy(id="evaluate-less-often", text="evaluate less often, on less data, or in larger batches")
 _SAVE = Remedy(id="save-less-often", text="save less often, weights only, or in the background")
 _PAUSE = Remedy(
     id="look-at-that-pause",
-    text="see what it does or waits for there: it happened once, and is no cost of each step or epoch",
+    text="see what the program does or waits for there: it happened once, not in each step or epoch",
 )
 _EVALUATE_LESS = Remedy(id="evaluate-less", text="evaluate on less data, or in larger batches")
 _SAVE_LESS = Remedy(id="save-less", text="save weights only, or in the background")
@@ -110,8 +110,8 @@ WHAT: dict[Phase, tuple[str, tuple[Remedy, ...]]] = {
     "tracing": ("tracing outside of the steps takes", (_TRACES,)),
     "evaluation": ("evaluations between the steps take", (_EVALUATE, _EVALUATE_LESS)),
     "saving": ("saving between the steps takes", (_SAVE, _SAVE_LESS)),
-    "between-steps": ("what lies between the steps takes", (_LESS_OFTEN, _PAUSE)),
-    "end": ("what follows the last step takes", ()),
+    "between-steps": ("the time between the steps is", (_LESS_OFTEN, _PAUSE)),
+    "end": ("the time after the last step is", ()),
     "not-seen": ("", ()),
 }
 """Subject and verb of each phase's finding, and its remedies; "": it has none."""

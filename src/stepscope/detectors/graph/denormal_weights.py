@@ -119,8 +119,8 @@ def _of_nodes(view: SessionView, trace: OpView, found: tuple[SlowNode, ...], rat
     saved = sum(one.ratio * (1 - 1 / one.times) for one in found)
     names = ", ".join(f"{one.name} ({one.op})" for one in found[:3])
     return Seen(
-        title=f"{names} take {format_ratio(ratio)} of the step, up to {times:,.0f} times as long for each "
-        "multiplication as another one of the type: denormal numbers do that",
+        title=f"denormal numbers slow down {names}: {format_ratio(ratio)} of the step, up to {times:,.0f} times as "
+        "long for each multiplication as another one of the type",
         confidence=0.7,
         evidence=(
             trace_evidence.evidence(trace, "slow_ratio", ratio, "ratio"),
@@ -145,7 +145,7 @@ def _unseen(view: SessionView) -> str:
 
 _FLUSH = Remedy(
     id="denormal-as-zero",
-    text='take denormal numbers for zero: SessionOptions.add_session_config_entry("session.set_denormal_as_zero", "1")',
+    text='treat denormal numbers as zero: SessionOptions.add_session_config_entry("session.set_denormal_as_zero", "1")',
 )
 _ROUND = Remedy(id="round-tiny-weights", text="or round weights below 1e-30 to zero before the model is exported")
 

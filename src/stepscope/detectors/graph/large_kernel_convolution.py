@@ -131,14 +131,16 @@ def _lines(view: SessionView, found: Sequence[TracedKernel]) -> tuple[Place, ...
 
 def _title(count: int, largest: LargeKernel | TracedKernel, share: float) -> str:
     many = f"{count} convolutions with kernels of up to" if count > 1 else "a convolution with a kernel of"
+    take = "take" if count > 1 else "takes"
     return (
-        f"{many} {largest.size} x {largest.size}: {format_ratio(share)} of the step; {_stack(largest)} see as far "
-        f"for {format_ratio(largest.left)} of the work"
+        f"{many} {largest.size} x {largest.size} {take} {format_ratio(share)} of the step; {_stack(largest)} see as "
+        f"far for {format_ratio(largest.left)} of the work"
     )
 
 
 def _stack(largest: LargeKernel | TracedKernel) -> str:
-    return f"{largest.layers} of {large_kernel_convolution.SMALL} x {large_kernel_convolution.SMALL}"
+    size = large_kernel_convolution.SMALL
+    return f"{largest.layers} convolutions of {size} x {size}"
 
 
 def _figures(largest: LargeKernel | TracedKernel, saved: float, params: Params) -> tuple[Evidence, ...]:
@@ -152,8 +154,8 @@ def _figures(largest: LargeKernel | TracedKernel, saved: float, params: Params) 
 def _remedy(largest: LargeKernel | TracedKernel) -> Remedy:
     return Remedy(
         id="small-kernels",
-        text=f"{_stack(largest)} in a row, which see as far; a smaller kernel at a coarser level; or the large kernel "
-        "in a depthwise convolution: the model is another one, so compare what it learns",
+        text=f"use {_stack(largest)} in a row, which see as far; or a smaller kernel at a coarser level; or the large "
+        "kernel in a depthwise convolution: the model is another one, so compare what it learns",
         safety="review",
     )
 

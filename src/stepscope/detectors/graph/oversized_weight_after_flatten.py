@@ -86,8 +86,8 @@ def _finding(view: SessionView, ops: NodeCosts, found: FlatProduct, share: OpSha
         remedies=(
             Remedy(
                 id="pool-before-dense",
-                text="GlobalAveragePooling2D, or pooling and strides down to a few positions, before the dense layer; "
-                "or fewer units",
+                text="put GlobalAveragePooling2D, or pooling and strides down to a few positions, before the dense "
+                "layer; or use fewer units",
             ),
         ),
         explanation="Ops on the weight are those that make or read arrays of its shape: product, gradient, optimizer.",

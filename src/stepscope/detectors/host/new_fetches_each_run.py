@@ -105,9 +105,9 @@ def _place(view: StepsView, found: NewFetches) -> Place:
 def _finding(view: StepsView, found: NewFetches, ratio: float, params: Params) -> Seen:
     each = ratio * view.steps.steady_ns / found.first
     return Seen(
-        title=f"{found.first:,} of {found.runs:,} runs of the session are of new fetches and feeds: "
-        f"never run together before ({found.name.text}), so that it prepares its graph and makes an executor for "
-        f"each new set of them, {format_ns(each)} beyond a usual run, {format_ratio(ratio)} of the time",
+        title=f"{found.first:,} of {found.runs:,} session runs have a new set of fetches and feeds: "
+        f"never run together before ({found.name.text}), so that the session prepares its graph and makes an "
+        f"executor for each new set, {format_ns(each)} beyond a usual run, {format_ratio(ratio)} of the time",
         confidence=0.9 if found.measured else 0.8,
         introduced_stage="training" if view.get(purpose.trains) else "prediction",
         where=(_place(view, found),),

@@ -85,8 +85,7 @@ def _finding(view: StepsView, stalls: Stalls, ratio: float, params: Params) -> S
     often = stalls.often
     every = often.often("step", "steps") if often and not stalls.by_time else f"every {format_ns(stalls.period_ns)}"
     return Seen(
-        title=f"a periodic stall: {who} interrupts the steps {every}, for {format_ns(stalls.stall_ns)}: "
-        f"{format_ratio(ratio)} of the time",
+        title=f"{who} interrupts the steps {every} for {format_ns(stalls.stall_ns)}: {format_ratio(ratio)} of the time",
         confidence=0.6 if who.startswith("something") else 0.9,
         cause="unknown" if _is_unseen(view, stalls) else _cause(stalls),
         introduced_stage="environment setting" if _is_rival(stalls) else "training",

@@ -100,7 +100,7 @@ def _finding(view: StepsView, looks: EagerLooks, rows: Sequence[EagerOp], ratio:
     title = (
         f"the loop computes nothing new: {format_ratio(ratio)} of the time goes into ops whose results are known"
         if benchmark
-        else f"computed again from the same inputs, with the same weights: {what}; {again:,} of {runs:,} results were "
+        else f"results are computed again from the same inputs and weights: {what}; {again:,} of {runs:,} were "
         f"known, {format_ratio(ratio)} of the time"
     )
     return Seen(

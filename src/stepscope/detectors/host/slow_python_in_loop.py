@@ -67,7 +67,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     after = role in {"uses", "carries"}
     each = turn_words.each(view, top.culprit)
     per_step = f"{format_ns(found.ratio * steps.steady_ns / steps.steady_count)} a step"
-    position = "after the step, on its results," if after else "between the steps"
+    position = "on the results of the step" if after else "between the steps"
     yield Seen(
         title=f"slow Python code in the loop {position} takes {each or per_step}, mostly in "
         f"{found.who(view)}: {format_ratio(found.ratio)} of the time",
@@ -93,7 +93,9 @@ def _remedies(view: StepsView, found: LoopPython, *, next_waits: bool) -> tuple[
     """``next_waits``: the next step needs what the function returns, so the function cannot run less often or later."""
     spot, what = found.top.culprit, found.doing(view)
     if what and found.top.called_ratio >= doing.MIN_RATIO:
-        text = f"call {what} less often or on less: keep what does not change, take only what is used of its result"
+        text = (
+            f"call {what} less often or on less data: keep what does not change, take only what is used of its result"
+        )
         off = "or hand it to another thread or process, so that the next step can start"
         less = Remedy(id="call-less", text=text)
         return (less,) if next_waits else (less, Remedy(id="move-off-thread", text=off))

@@ -202,7 +202,7 @@ _SPLIT = Remedy(
     text="give every worker data: at least as many shards (files) as num_workers, or take every n-th sample in each "
     "(torch.utils.data.get_worker_info)",
 )
-_MORE = Remedy(id="more-loader-workers", text="more workers (num_workers, prefetch_factor)")
+_MORE = Remedy(id="more-loader-workers", text="use more workers (num_workers, prefetch_factor)")
 
 
 DETECTOR = Detector(

@@ -73,7 +73,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     mostly = "" if found.stage.family in PASSING_ON else f", mostly its {found.stage.name} stage{at},"
     title = (
         f"the input pipeline takes {format_ratio(found.ratio)} of the job's CPUs{mostly} from the steps: "
-        f"{found.wanted:.1f} CPUs are wanted, {found.available:.0f} there"
+        f"{found.wanted:.1f} CPUs are wanted, {found.available:.0f} available"
     )
     lines = function_lines.of_map(view, found.stage)
     title += function_lines.said(lines)

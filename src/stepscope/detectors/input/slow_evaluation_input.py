@@ -77,7 +77,7 @@ def _finding(
     saved = ratio * found.waiting_ratio * part
     remedy, why = _what(found, drawn=drawn)
     return Seen(
-        title=f"evaluations take {format_ratio(ratio)} of the steps and wait for input for "
+        title=f"evaluations take {format_ratio(ratio)} of the step time and wait for input for "
         f"{format_ratio(found.waiting_ratio)} of it: {why}",
         confidence=0.8,
         where=_places(view, found),

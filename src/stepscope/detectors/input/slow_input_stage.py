@@ -233,11 +233,11 @@ def _plain(stage: Stage) -> str:
 
 MORE_WORKERS = Remedy(
     id="more-service-workers",
-    text="more workers for the service, or faster hosts: they make the batches, nothing of this job's pipeline does",
+    text="use more workers for the service, or faster hosts: they make the batches, not this job's pipeline",
 )
 MEND_THE_WORKERS = Remedy(
     id="mend-the-service",
-    text="mend what comes before distribute(): the workers run it (order, num_parallel_calls, cache), and may send "
+    text="speed up what comes before distribute(): the workers run it (order, num_parallel_calls, cache), and may send "
     "compressed elements (compression=None spares both ends the work)",
 )
 

@@ -74,7 +74,7 @@ def _seen(view: StepsView, params: Params, found: Sequence[Deletion], whole: int
     longest = max(found, key=lambda one: one.long_ns)
     times = "once" if len(found) == 1 else f"the longest of {len(found)} such waits"
     return Seen(
-        title=f"letting go of a tf.data iterator waits {format_ns(longest.long_ns)} for its autotuning, {times}: "
+        title=f"deleting a tf.data iterator waits {format_ns(longest.long_ns)} for its autotuning, {times}: "
         f"{format_ratio(ratio)} of the time",
         confidence=SURE if len(found) >= SURE_FROM else LESS_SURE,
         where=tuple(dict.fromkeys(view.place(s.file, s.line, function=s.function) for s in (o.spot for o in found))),

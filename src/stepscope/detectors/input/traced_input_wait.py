@@ -224,7 +224,7 @@ _OF_PYTHON = (
     Remedy(id="prepare-offline", text="do the work once, offline, if it is the same each time; or on the device"),
 )
 _MORE_WORKERS = Remedy(
-    id="more-loader-workers", text="more workers (num_workers, prefetch_factor), or less work per record"
+    id="more-loader-workers", text="use more workers (num_workers, prefetch_factor), or less work per record"
 )
 _PINNED = Remedy(id="pin-memory", text="pin_memory=True and .to(device, non_blocking=True)")
 

@@ -65,7 +65,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     places = _places(view, found)
     read = found.batch_bytes - found.unread_bytes
     yield Seen(
-        title=f"of each batch of {format_bytes(found.batch_bytes)} the step reads {format_bytes(read)} "
+        title=f"the step reads {format_bytes(read)} of each batch of {format_bytes(found.batch_bytes)} "
         f"({_part(found.parts[0])}): making and handing over the other bytes takes {format_ratio(found.ratio)} of the "
         "time",
         confidence=0.7,

@@ -89,8 +89,8 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     if bound is not None and bound < params.min_bound_ratio:
         return
     yield Seen(
-        title=f"{format_bytes(small)} of {format_bytes(one.anonymous_bytes)} memory are in pages of "
-        f"{format_bytes(one.page_bytes)}, though they fill huge pages: {_why(one)}",
+        title=f"{format_bytes(small)} of {format_bytes(one.anonymous_bytes)} of memory are in pages of "
+        f"{format_bytes(one.page_bytes)}, although huge pages would fit: {_why(one)}",
         confidence=0.5,
         severity="info",
         cost=cost_of(view, 0.0, high=GAIN_RATIO if bound is None else bound, basis="unknown"),

@@ -285,7 +285,8 @@ def _remedies(death: OutOfMemory, params: Params) -> tuple[Remedy, ...]:
 def _of_step(death: OutOfMemory, owner: Owner, params: Params) -> Iterator[Remedy]:
     fixed = owner.fixed >= params.min_fixed_ratio * owner.bytes
     if _is_wide(owner, params):
-        narrow = f"fewer filters or units in {owner.layers}, or a stride or pooling before" if owner.layers else ""
+        fewer = f"use fewer filters or units in {owner.layers}, or a stride or pooling before it"
+        narrow = fewer if owner.layers else ""
         yield Remedy(id=_LAYER[0], text=narrow if narrow and not fixed else _LAYER[1])
     if owner.whole:
         text = f"give {owner.role} batches: batch_size=32 to 64, or batch(32) of its Dataset"

@@ -86,7 +86,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         cost=cost_of(view, ratio, low=others.low, high=others.high, basis="modelled"),
         remedies=_remedies(quota=quota, child=bool(rivals) and rivals[0].child),
         explanation="The job's threads were ready to run and waited in the kernel's run queue; the CPUs were busy with "
-        "other work. This slows every part of the step that computes; the shares of the other findings stand.",
+        "other work. This slows every part of the step that computes; the shares of the other findings remain valid.",
     )
 
 
@@ -111,13 +111,12 @@ def _title(contention: Contention, rivals: list[Rival], *, quota: bool) -> str:
     alike = [r.name for r in rivals if _whose(r) == _whose(rivals[0])]
     who = ", ".join(alike[:2]) or "many small ones"
     own = _whose(rivals[0]) if rivals else "other processes"
-    others = format_number_of(f"{contention.others:.2g}", "CPUs")
     if thread is not None:
-        have = (
-            f"{contention.available:.0f}, and the steps' thread waits {format_ratio(thread.wait)} of the time for one"
-        )
-        return f"CPU contention: {own} ({who}) take {others} of {have}"
-    return f"CPU contention: {own} ({who}) take {others}; the job is starved, it got {have}"
+        there = format_number_of(f"{contention.available:.0f}", "CPUs")
+        waits = f"the steps' thread waits {format_ratio(thread.wait)} of the time for one"
+        return f"{own} take {contention.others:.2g} of {there} ({who}), and {waits}"
+    others = format_number_of(f"{contention.others:.2g}", "CPUs")
+    return f"{own} take {others} ({who}); the job is starved, it got {have}"
 
 
 def _whose(rival: Rival) -> str:

@@ -65,7 +65,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
         return
     waits, usually = format_ratio(sent.wait_beside), format_ratio(sent.wait_usual)
     yield Seen(
-        title=f"uploads squeeze the input: while {format_rate(sent.sent / MB)} MB/s go out, input falls from "
+        title=f"uploads slow down the input: while {format_rate(sent.sent / MB)} MB/s go out, input falls from "
         f"{format_rate(sent.input_usual / MB)} to {format_rate(sent.input_beside / MB)} MB/s and steps wait "
         f"{waits} of the time instead of {usually}",
         confidence=0.75,

@@ -6,6 +6,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
+from stepscope.model.frameworks import NOT_FOR
 from stepscope.reports import checked_words, verdict, words
 from stepscope.reports.page import traced_rows
 
@@ -15,13 +16,15 @@ if TYPE_CHECKING:
 MOST_FILES = 2
 """Files that were not analysed and are named."""
 _COUNT = re.compile(r"^(\d+) (?=could not decide|failed)")
+_ELSEWHERE = re.compile(rf"^(\d+) {NOT_FOR}")
 
 
 def items(report: Report) -> list[str]:
     """One text each: ``findings about rank_a.json, not analysed: ...``, ``11 % of the time: 11 % compute at ...``, ``18
     checks could not decide: ...``, ``DX...``.
     """
-    checks = [_COUNT.sub(_checks, item) for item in checked_words.blind_items(report.checked)]
+    blind = checked_words.blind_items(report.checked)
+    checks = [_ELSEWHERE.sub(_elsewhere, _COUNT.sub(_checks, item)) for item in blind]
     problems = words.merged_diagnostics(report.diagnostics)
     said = [_not_analysed(report), verdict.unexplained_text(report), *checks]
     if problems:  # what failed or was lost stands before what could not be looked at
@@ -51,3 +54,7 @@ def _not_analysed(report: Report) -> str:
 
 def _checks(count: re.Match[str]) -> str:
     return f"{words.plural(int(count[1]), 'check')} "
+
+
+def _elsewhere(count: re.Match[str]) -> str:
+    return f"{words.plural(int(count[1]), 'check')} {'is' if count[1] == '1' else 'are'} not for "

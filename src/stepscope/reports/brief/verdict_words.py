@@ -33,7 +33,7 @@ DIGITS_BELOW = 3
 
 
 def text(report: Report) -> str:
-    """As in ``Input-bound: 81 % of each step waits for augment, demo_train.py:33. Mended, about 6 times as fast``."""
+    """As in ``Input-bound: 81 % of each step waits for augment, train.py:33. If fixed, about 6 times as fast``."""
     end = verdict.exit_text(report.session) if not words.is_imported(report) else ""
     said = _what(report)
     return f"{_sentence(end)} {said}" if end else said
@@ -41,7 +41,7 @@ def text(report: Report) -> str:
 
 def _what(report: Report) -> str:
     if why := verdict.nothing_to_show(report):
-        return _sentence(f"nothing to tell: {why}")
+        return _sentence(f"no findings: {why}")
     found = words.significant(report)
     if found and found[0].severity == "ask":
         return _sentence(f"perhaps {titles.title(found[0])}")
@@ -99,7 +99,8 @@ def _gain(report: Report, finding: Finding) -> str:
     if cost.basis == "unknown" or cost.ratio < MIN_GAIN:
         return ""
     few = verdict.steps_note(report) and _whole(finding) == "each step"
-    return f" {'Mended' if finding.remedies else 'Without it'}, {'its steps are ' if few else ''}{speed(cost)} as fast."
+    when = "If fixed" if finding.remedies else "Without it"
+    return f" {when}, {'its steps are ' if few else ''}{speed(cost)} as fast."
 
 
 def speed(cost: Cost) -> str:

@@ -34,7 +34,7 @@ def items(room: MemoryRoom | None) -> list[str]:
         said.append(f"peak {of} ({WHOSE[room.limit]})")
     if room.seconds_left is not None:
         bound = format_bytes(room.limit_bytes)
-        said.append(f"the process rises: that limit of {bound} in {duration(room.seconds_left)} at this rate")
+        said.append(f"the process grows: the limit of {bound} is reached in {duration(room.seconds_left)} at this rate")
     said += batch(room)
     return said
 

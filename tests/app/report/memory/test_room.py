@@ -94,4 +94,4 @@ def test_the_row_says_whose_memory_it_is(
     room = MemoryRoom(limit=limit, limit_bytes=1000, used_bytes=10, peak_bytes=600, seconds_left=60.0)
     peak, rises = room_words.items(room)
     assert whose in peak
-    assert rises.startswith("the process rises")
+    assert rises == "the process grows: the limit of 1000 B is reached in 60 s at this rate"
