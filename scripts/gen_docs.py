@@ -83,7 +83,8 @@ def pay_off(stated: float, one: Mapping[str, float | str | bool] | None) -> str:
 
 def commands(command: click.Command, path: tuple[str, ...], parent: click.Context | None) -> list[str]:
     """One section per command, depth first."""
-    context = click.Context(command, info_name=path[-1], parent=parent, max_content_width=WIDTH, terminal_width=WIDTH)
+    settings = {**command.context_settings, "max_content_width": WIDTH, "terminal_width": WIDTH}
+    context = click.Context(command, info_name=path[-1], parent=parent, **settings)
     text = command.get_help(context).rstrip()
     parts = [f"## {' '.join(path)}\n\n```text\n{text}\n```\n"]
     if isinstance(command, click.Group):

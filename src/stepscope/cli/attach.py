@@ -41,8 +41,8 @@ def attach(pid: int, seconds: float, session: Path | None, report_json: Path | N
 
     The process is neither stopped nor changed: its counters are read from outside, and one window of native stacks is
     recorded with perf if permitted. This finds page faults, allocator problems and CPU contention; it does not see
-    steps. Ctrl-C ends the observation, never the process, and the report is still printed. Last come the functions that
-    used the most CPU time. --stacks answers at once: why does it hang?
+    steps. Ctrl-C ends the observation, never the process, and the report is still printed. Its last lines are the
+    functions that used the most CPU time. For a process that hangs, --stacks shows at once what its threads do.
     """
     from stepscope.app import attach as use_case  # noqa: PLC0415 - --help needs none of it
 

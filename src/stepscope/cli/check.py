@@ -84,7 +84,8 @@ def check(
     """Check Python files, notebooks and folders (default: the current one) for slow code, without running them.
 
     Exit code: 0 if nothing was found (or everything was fixed), 1 if something was found, 2 if the check failed.
-    With --diff: 1 if something would change. Files that no rule knows are named; --fail-unanalysed makes them 3.
+    With --diff: 1 if something would change. Files that no rule knows are named; with --fail-unanalysed the exit
+    code is then 3 instead of 0.
     """
     from stepscope.app import check as use_case  # noqa: PLC0415 - not for --help
 

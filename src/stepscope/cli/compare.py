@@ -58,7 +58,7 @@ def compare(
     """Compare two sides: A (before) and B (after).
 
     Each is a session, a packed session, a folder that holds sessions, or a pattern of names ('runs/base-*'). Sessions
-    are only read. One run a side says nothing about differences between runs; five or more a side do.
+    are only read. Give five or more runs a side: one run a side does not show how much runs differ.
     """
     limit_ratio = use_case.parse_limit(limit) if limit is not None else None
     one, other = _two(sides, before, after)

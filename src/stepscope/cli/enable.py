@@ -88,16 +88,16 @@ _PYTHON = click.option(
     default="100%",
     show_default=True,
     metavar="SHARE",
-    help="Measure only this share of the jobs, drawn by a hash of the scheduler's id of the job, else of its first "
-    "process; all processes of a job decide alike.",
+    help="Measure only this share of the jobs, chosen by a hash of the scheduler's job id, else of the job's first "
+    "process. All processes of a job decide alike.",
 )
 @click.option(
     "--again",
     is_flag=False,
     flag_value="",
     metavar="[PROGRAM]",
-    help="Only take back what `disable --now` switched off, or what switched itself off because it came to harm while "
-    "it was measured: for one program, or for all of this user.",
+    help="Only measure again what `disable --now` switched off, or programs that stepscope switched off because they "
+    "crashed or did not end while measured: one PROGRAM, or all of this user.",
 )
 @click.option("--status", is_flag=True, help="Only show whether it is enabled, and with which settings.")
 def enable(
@@ -121,8 +121,8 @@ def enable(
 
     Writes one file, stepscope-enable.pth, into its site-packages. Nothing is installed there and no job is changed. A
     process without TensorFlow, PyTorch, JAX or ONNX Runtime pays a few tenths of a millisecond at its start; jobs are
-    measured at levels 0 and 1 only. Jobs that are already running are not measured. STEPSCOPE_ALWAYS=0 excludes a
-    process. List the measured jobs with: stepscope ps
+    measured by hooks and samplers only (levels 0 and 1). Jobs that are already running are not measured.
+    STEPSCOPE_ALWAYS=0 excludes a process. List the measured jobs with: stepscope ps
     """
     from stepscope.app import always_on, switching  # noqa: PLC0415 - --help needs none of it
 
@@ -158,7 +158,11 @@ def _page_module() -> str:
 
 @click.command(short_help="Undo enable.")
 @_PYTHON
-@click.option("--ui", is_flag=True, help="Only end the page of enable --ui, yours at once; jobs are still measured.")
+@click.option(
+    "--ui",
+    is_flag=True,
+    help="Only end the web page of enable --ui: yours ends at once, and new jobs start none. Jobs are still measured.",
+)
 @click.option(
     "--now",
     is_flag=False,

@@ -35,7 +35,7 @@ def send(sessions: tuple[Path, ...], url: str, key_file: Path | None, ca_file: P
         click.echo(f"{session}: {format_bytes(sum(part.bytes for part in sent.parts))} in {parts}")
 
 
-@gather.command(short_help="Take sessions into a folder.")
+@gather.command(short_help="Receive sessions into a folder.")
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @click.option(
     "--listen",
@@ -50,7 +50,7 @@ def send(sessions: tuple[Path, ...], url: str, key_file: Path | None, ca_file: P
     help="Speak https: file (PEM) with this host's private key and its certificates. Default: plain http.",
 )
 def serve(folder: Path, listen: str, key_file: Path | None, certificate: Path | None) -> None:
-    """Take sessions into FOLDER from who has the key, until Ctrl-C.
+    """Receive sessions into FOLDER from senders that have the key, until Ctrl-C.
 
     Without --certificate contents are not encrypted: in a network that you do not trust, use it, or a proxy with https.
     """

@@ -15,6 +15,6 @@ KEY_FILE = click.option(
 CA_FILE = click.option(
     "--ca-file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="File with the certificates (PEM) of the authorities that the https server's certificate may be from, instead "
-    "of those that this host trusts.",
+    help="File (PEM) with the certificate authorities to trust for the https server, instead of those that this host "
+    "trusts.",
 )

@@ -20,9 +20,9 @@ import click
 def memory(target: str, seconds: float, *, as_json: bool) -> None:
     """Show the memory of process PID, or of the processes recorded in SESSION.
 
-    Shows memory in huge pages, memory that could be and why it is not; sizes and layout of mappings; page faults, page
-    tables, growth and kernel activity for huge pages; and a drawing of the address space. A process is only read from
-    outside, never stopped.
+    Shows how much memory is in huge pages, how much more could be, and why it is not; sizes and layout of mappings;
+    page faults, page tables, growth and kernel activity for huge pages; and a drawing of the address space. A process
+    is only read from outside, never stopped.
     """
     from stepscope.app import memory as use_case  # noqa: PLC0415 - --help needs none of it
 

@@ -25,10 +25,10 @@ from stepscope.cli.progress import Progress
 def merge(
     sessions: tuple[str, ...], output: Path | None, key_file: Path | None, ca_file: Path | None, *, quiet: bool
 ) -> None:
-    """Join SESSIONS, those of a job's workers and servers, into one, and show for whom the others wait. Of a URL or
-    FOLDER where `run --gather` has sent them, those of the job that ended last.
+    """Join SESSIONS, those of a job's workers and servers, into one, and show for whom the others wait. With a URL or
+    FOLDER to which `run --gather` sent sessions, join those of the job that ended last.
 
-    The joint session holds its members whole: below members/, each still opens by itself.
+    The joint session contains its members whole, below members/: each can still be opened by itself.
     """
     with Progress("joining"):
         if len(sessions) == 1 and merging.is_gathered(sessions[0]):

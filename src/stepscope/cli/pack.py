@@ -16,8 +16,8 @@ from stepscope.units import format_bytes
 @click.option(
     "--redact",
     is_flag=True,
-    help="Replace paths, names and arguments by pseudonyms, leave out the sources, and make the reports again. "
-    "Equal words get equal pseudonyms, in all packs of this user. Of a joint session, each member is redacted. "
+    help="Replace paths, names and arguments by pseudonyms, leave out the sources, and write the reports again. "
+    "Equal words get equal pseudonyms in all packs of this user. The members of a joint session are redacted too. "
     "Default file: redacted-PSEUDONYM.stepscope.zip.",
 )
 def pack(session: Path, output: Path | None, *, redact: bool) -> None:

@@ -36,8 +36,8 @@ ENDINGS |= {".html": "html", ".htm": "html", ".md": "md", ".markdown": "md"}
 @click.option(
     "--brief",
     is_flag=True,
-    help="With json: at most 4 kB: the verdict, the first three findings with place, cost, remedy and the command that "
-    "proves it, and what is not known.",
+    help="With --format json: at most 4 kB: the verdict, the first three findings with place, cost, remedy and the "
+    "command that proves it, and what is not known.",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file instead of the terminal.")
 @click.option(
@@ -54,8 +54,8 @@ ENDINGS |= {".html": "html", ".htm": "html", ".md": "md", ".markdown": "md"}
     type=click.FloatRange(min=0.0),
     metavar="AMOUNT",
     default=0.0,
-    help="With text: what an hour of the machine costs, in any currency: what samples cost, and what the findings "
-    "would take off.",
+    help="With text: the price of an hour of the machine, in any currency. The report then says what samples cost, and "
+    "what the findings would save.",
 )
 @click.option(
     "-v",

@@ -56,9 +56,9 @@ def _beside(port: str | None) -> beside.BesideJob | None:
     "--clock-hosts",
     default="",
     metavar="HOST[:PORT],...",
-    help="Compare this host's clock with those of the job's other hosts: the same list on each, the reference first. "
-    "The collector of each host listens at its own entry (UDP; default port 7331) and answers who has the key. One "
-    "`stepscope trace` then traces the same steps on all of them.",
+    help="Compare this host's clock with those of the job's other hosts. Give the same list on each, the reference "
+    "first. The collector of each host listens at its own entry (UDP; default port 7331) and answers those that have "
+    "the key. One `stepscope trace` then traces the same steps on all of them.",
 )
 @click.option(
     "--gather",
@@ -79,8 +79,8 @@ def _beside(port: str | None) -> beside.BesideJob | None:
 @click.option(
     "--measure",
     is_flag=True,
-    help="Measure the job even if it died of a fault, or did not end, while it was measured before; without this it "
-    "then runs as without stepscope. What `stepscope disable --now` switched off stays off.",
+    help="Also measure a program that crashed or did not end when it was measured before; without this option it runs "
+    "unmeasured. What `stepscope disable --now` switched off stays off.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print no report at the end.")
 @click.option(

@@ -15,7 +15,7 @@ from stepscope.model.api.capture_ask import DEFAULT_WAIT_S, DEFAULT_WHEN_WAIT_S,
 @click.option(
     "--seconds",
     type=click.FloatRange(0.5, 60),
-    help="All kinds but ops: length of the window. [default: 5; memory: 10]",
+    help="Length of the recording, for all kinds but ops. [default: 5; memory: 10]",
 )
 @click.option("--ops/--no-ops", default=True, show_default=True, help="native: also take an op trace of the same time.")
 @click.option(
@@ -41,8 +41,15 @@ from stepscope.model.api.capture_ask import DEFAULT_WAIT_S, DEFAULT_WHEN_WAIT_S,
     "whose part of the step it shows. Captures are repeated until then; what comes at a regular distance is aimed at.",
 )
 @click.option("--force", is_flag=True, help="Do not wait for the budget.")
-@click.option("--alone", is_flag=True, help="Of this task only, where the job has several.")
-@click.option("--timeout", type=click.FloatRange(min=1), default=300, show_default=True, metavar="SECONDS")
+@click.option("--alone", is_flag=True, help="Trace only this task, even if the job has several.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=1),
+    default=300,
+    show_default=True,
+    metavar="SECONDS",
+    help="Stop waiting after this time; the capture itself continues.",
+)
 def trace(job: str, timeout: float, **asked: str | float | None) -> None:
     """Record every op of some steps of JOB: the pid, session or script of a job that `stepscope ps` lists.
 
@@ -52,8 +59,9 @@ def trace(job: str, timeout: float, **asked: str | float | None) -> None:
     Where JOB is a task of a cluster, all tasks on this host trace the same steps, which begin some seconds later; with
     --clock-hosts of `run` or `enable` those of the other hosts too (--alone: only this one).
 
-    With --when, captures without the condition are discarded, counted and charged to the budget, which spaces them
-    (--force does not wait for it). If nothing is caught within --wait seconds, the exit code is 75.
+    With --when, a capture in which the condition does not hold is discarded. It is counted, and its cost is charged to
+    the budget, which decides when the next one may follow (--force does not wait for that). If nothing is caught within
+    --wait seconds, the exit code is 75.
     """
     from stepscope.app import trace as use_case  # noqa: PLC0415 - --help needs none of it
 

@@ -94,7 +94,7 @@ def _to_seconds(ctx: click.Context, param: click.Parameter, value: str | None) -
 @click.option(
     "--until-done",
     is_flag=True,
-    help="Keep the best sure gain, see what is left, and so on, until none is over 3 % or the time is over.",
+    help="Keep the best sure gain, look for the next one, and so on, until none is over 3 % or the time is over.",
 )
 @click.option(
     "--allow-changed-results",
@@ -108,7 +108,7 @@ def _to_seconds(ctx: click.Context, param: click.Parameter, value: str | None) -
     metavar="SCRIPT|COMMIT",
     help="Another version of the script, a file or a commit of its git repository: is it faster?",
 )
-@click.option("--list", "listed", is_flag=True, help="List what can be tried, and what each cannot do.")
+@click.option("--list", "listed", is_flag=True, help="List what can be tried, with the limits of each.")
 @click.option(
     "--time",
     "seconds",
@@ -119,7 +119,8 @@ def _to_seconds(ctx: click.Context, param: click.Parameter, value: str | None) -
 @click.option(
     "--rounds",
     type=click.IntRange(3, 1000),
-    help="Most rounds; each runs the job twice unchanged and once with each change, in changing order.  [default: 5]",
+    help="Maximum number of rounds; each runs the job twice unchanged and once with each change, in alternating "
+    "order.  [default: 5]",
 )
 @click.option("--whole", is_flag=True, help="Let each run go on to the program's own end.")
 @click.option("--allow-network", "network", is_flag=True, help="Let the runs reach the network.")

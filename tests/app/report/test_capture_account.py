@@ -46,7 +46,7 @@ def test_the_account_holds_every_capture() -> None:
     overhead = capture_account.with_captures(Overhead(ratio=0.0, low=0.0, high=0.0), MANIFEST)
     assert [(c.id, c.steps, c.ratio, c.title) for c in overhead.captures] == [("a", 10, 0.02, "Keras fit")]
     assert overhead.captures_ratio == 0.005
-    assert capture_account.failures(MANIFEST) == ["no ops capture (failed): no space"]
+    assert capture_account.failures(MANIFEST) == ["no op trace: no space"]
 
 
 def test_a_finding_carries_the_cost_of_its_captures() -> None:

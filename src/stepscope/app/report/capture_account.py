@@ -90,7 +90,7 @@ def failures(manifest: Manifest) -> list[str]:
     """
     have = {capture.kind for capture in manifest.captures if capture.outcome == "done" and capture.steps}
     said = [
-        f"no {capture.kind} capture ({capture.outcome}): {capture.text or 'no reason given'}"
+        f"no {'op trace' if capture.kind == 'ops' else f'{capture.kind} capture'}: {capture.text or capture.outcome}"
         for capture in manifest.captures
         if capture.outcome not in {"done", DISCARDED}
         and not (capture.kind in have and capture.asked_by != _USER and _CUT_OFF in capture.text)

@@ -32,7 +32,9 @@ def store(recording: Recording) -> None:
     except OSError as error:
         problem = str(error)
     if problem:
-        recording.note(FAILED, f"the cost of TLB misses was not measured: {problem}; stepscope doctor --calibrate does")
+        recording.note(
+            FAILED, f"the cost of TLB misses was not measured: {problem}; to measure it: stepscope doctor --calibrate"
+        )
         recording.write_notes()
 
 
