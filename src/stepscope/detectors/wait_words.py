@@ -124,7 +124,7 @@ def _client(wait: WaitOn, _: Rates | None) -> What:
 def _events(wait: WaitOn, _: Rates | None) -> What:
     return What(
         rest=f" for the first event on several descriptors ({wait.call})",
-        remedies=(Remedy(id="have-it-ready", text="have what it waits for ready before the step needs it"),),
+        remedies=(Remedy(id="have-it-ready", text="prepare what it waits for before the step needs it"),),
     )
 
 
@@ -135,7 +135,7 @@ def _lock(wait: WaitOn, _: Rates | None) -> What:
         return _handed(wait, wait.partners.waiting[0])
     return What(
         rest=" for a lock or a queue",
-        remedies=(Remedy(id="have-it-ready", text="have what it waits for ready before the step needs it"),),
+        remedies=(Remedy(id="have-it-ready", text="prepare what it waits for before the step needs it"),),
     )
 
 

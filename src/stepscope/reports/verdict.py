@@ -65,7 +65,7 @@ def nothing_text(report: Report) -> str:
     if why := nothing_to_show(report):
         return why
     if not report.session.steps:
-        return "no steps were seen, so there are no findings about them"
+        return "no steps were seen, so there are no findings about them; stepscope.step() marks the steps of any loop"
     if missing := unexplained_text(report):
         return f"no finding explains {missing}"
     return NO_SAVING if listed(report) else NOTHING

@@ -87,6 +87,15 @@ def test_the_end_comes_first() -> None:
     assert verdict_words.text(samples.no_series()).startswith("Ended by signal 15. The callback")
 
 
+def test_without_steps_it_says_what_marks_them() -> None:
+    """A job of a framework whose steps are not seen: what its program can do."""
+    report = samples.no_steps()
+    session = replace(report.session, framework="jax 0.10.2", exit_code=0, end="clean")
+    assert verdict_words.text(replace(report, session=session)).endswith(
+        "stepscope.step() marks the steps of any loop."
+    )
+
+
 def test_speeds_are_of_the_steps_where_these_are_the_smaller_part() -> None:
     """Steps that are a tenth of the run do not make the run six times as fast."""
     few = replace(

@@ -9,7 +9,7 @@ A synchronous step lasts as long as its slowest member. The others look slow whe
 lasts longest, because they wait in it, and that of the culprit is the shortest.
 
 ## Evidence
-`own_ns` and `others_own_ns`: from the end of one call to the begin of the next, by each member's own clock, so that
+`own_ns` and `others_own_ns`: from the end of one call to the start of the next, by each member's own clock, so that
 differences between clocks say nothing false. `blame_ns`: the median step's excess over the median of the others.
 `last_ratio`: share of the steps in which its own time was the longest. `waits_ns`: what each of the others waits.
 `common_steps`: steps of all members that were compared. Of imported files of all ranks `own_ns` is the step without

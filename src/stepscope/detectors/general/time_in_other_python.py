@@ -21,7 +21,7 @@ GEN014.
 
 ## Remedy
 Do the work on whole arrays, less often, or in another thread; or put it into the compiled step. Where the thread waits:
-have what it waits for ready earlier, or wait for less.
+prepare what it waits for earlier, or wait for less.
 
 ## References
 py-spy and pyinstrument on sampling bias.
@@ -58,9 +58,7 @@ OPS = Remedy(
     text="see which ops these lines run: stepscope import the file that the framework's profiler writes",
 )
 WAITS = (
-    Remedy(
-        id="have-it-ready", text="have what it waits for ready before the step needs it, by a thread that works ahead"
-    ),
+    Remedy(id="have-it-ready", text="prepare what it waits for before the step needs it, in a thread that works ahead"),
     Remedy(id="wait-for-less", text="or wait for less: a shorter timeout, a smaller request, more workers behind it"),
 )
 
