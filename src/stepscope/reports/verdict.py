@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 NOTHING = "nothing significant found"
 """The verdict for a job with nothing wrong."""
-NO_SAVING = "nothing with a known saving found; the largest parts of the time follow"
+NO_SAVING = "no finding with a known saving; the largest parts of the time follow"
 """The verdict for a job that has general findings only."""
 MIN_UNEXPLAINED = 0.05
 """Share of the wall time from which unexplained time is said (docs/decisions/0042)."""

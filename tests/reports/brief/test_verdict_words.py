@@ -40,10 +40,10 @@ def test_other_causes() -> None:
     saving = with_first(title="x", pipeline_stage="storage", where=(Place(file="a/t.py", line=7, function="M.save"),))
     assert saving.startswith("Held up by saving: 58 % of each step goes to M.save, t.py:7.")
     assert with_first(title="the GIL is held", pipeline_stage="none", where=()).startswith(
-        "The GIL is held: 58 % of the run."
+        "The GIL is held. Cost: 58 % of the run."
     )
     assert with_first(title="model.fit is called again", pipeline_stage="output-processing", where=()).startswith(
-        "model.fit is called again: 58 % of each step."
+        "model.fit is called again. Cost: 58 % of each step."
     )
 
 
@@ -76,9 +76,7 @@ def test_without_findings() -> None:
     assert verdict_words.text(clean()) == "Nothing significant found: compute takes 89 % of each step."
     assert verdict_words.text(clean(entry(0.31))) == "No cause found: 31 % of the time is not explained."
     listed = replace(clean(entry(0.9, "general"), entry(0.1)), findings=(general(),))
-    assert verdict_words.text(listed).startswith(
-        "Nothing with a known saving found; the largest part: garbage collection"
-    )
+    assert verdict_words.text(listed).startswith("No finding with a known saving; the largest part: garbage collection")
 
 
 def test_the_end_comes_first() -> None:

@@ -29,7 +29,7 @@ def items(report: Report) -> list[str]:
     said = [_not_analysed(report), verdict.unexplained_text(report), *checks]
     if problems:  # what failed or was lost stands before what could not be looked at
         code, text, _ = problems[0]
-        more = f" and {words.plural(len(problems) - 1, 'more note')}" if len(problems) > 1 else ""
+        more = f" ({words.plural(len(problems) - 1, 'more note')})" if len(problems) > 1 else ""
         said.insert(1, f"{code} {text}{more}")
     return [item for item in said if item]
 

@@ -55,7 +55,7 @@ def _without_findings(report: Report) -> str:
         return _sentence(verdict.nothing_text(report))
     general = verdict.listed(report)
     if general and general[0].cost.high >= report.unexplained_ratio:
-        return _sentence(f"nothing with a known saving found; the largest part: {titles.title(general[0])}")
+        return _sentence(f"no finding with a known saving; the largest part: {titles.title(general[0])}")
     if verdict.unexplained_text(report):
         return f"No cause found: {words.percent(report.unexplained_ratio)} % of the time is not explained."
     return _sentence(f"{verdict.NOTHING}{_most(report)}")
@@ -72,7 +72,7 @@ def _held(report: Report, finding: Finding) -> str:
         return _sentence(titles.title(finding))
     share = f"{words.percent(cost.ratio)} % of {_whole(finding)}"
     if kind is None or not where or finding.pipeline_stage in INPUT or cost.ratio < MIN_HELD:
-        return _sentence(f"{titles.title(finding)}: {share}")
+        return f"{_sentence(titles.title(finding))} Cost: {share}."
     return f"{kind}: {share} goes to {where}."
 
 

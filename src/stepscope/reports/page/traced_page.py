@@ -130,7 +130,7 @@ def _transfers(traced: TracedSteps) -> Html:
     more = f" {order.more:,} more, most of them small, are left out." if order.more else ""
     note = (
         f"{traced_rows.transfers_text(order, traced.mean_ns)}. The most urgent first: it has the longest chain of work "
-        f"after it. Times from the step's begin on {order.device}.{more}"
+        f"after it. Times from the step's start on {order.device}.{more}"
     )
     return Html('<div class="card"><h3>Order of transfers</h3><p class="note">{}</p>{}</div>').format(
         note, table(head, rows, numeric=traced_rows.TRANSFER_NUMERIC)
