@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
-import sys
 import types
 from typing import TYPE_CHECKING
 
@@ -31,9 +31,7 @@ class _State:
         self.lines: list[dict[str, Foreign]] = []
         self.written: list[tuple[int, ...]] = []
         self.names: dict[Foreign, int] = {}
-        self.cleanups: list[Callable[[], object]] = []
-        self.off = types.SimpleNamespace(due_ns=1 << 62)
-        self.hooks = types.SimpleNamespace(on_uninstall=self.cleanups.append, off=self.off)
+        self.duty_cycle = types.SimpleNamespace(light=lambda kind, original: original)
         self.clock = 0
         self.undone: list[tuple[Foreign, str, Foreign]] = []
 
@@ -58,89 +56,11 @@ class _State:
         return 1 + len([line for line in self.lines if line["t"] == what])
 
     def guard(self, where: str) -> Foreign:
-        class Guard:
-            def __enter__(self) -> None:
-                return None
+        return contextlib.nullcontext()
 
-            def __exit__(self, *error: object) -> None:
-                return None
-
-        return Guard()
-
-    def patch(self, owner: Foreign, attribute: str, replacement: Foreign) -> None:
+    def patch(self, owner: Foreign, attribute: str, replacement: Foreign, hot: Foreign = None) -> None:
         self.undone.append((owner, attribute, owner.__dict__[attribute]))
         setattr(owner, attribute, replacement)
-
-
-class _Handle:
-    def __init__(self, hooks: list[Foreign], hook: Foreign) -> None:
-        self.hooks, self.hook = hooks, hook
-
-    def remove(self) -> None:
-        self.hooks.remove(self.hook)
-
-
-def test_a_step_is_a_moment_and_the_hook_goes_with_the_agent() -> None:
-    """One APPLY without a duration after each step, whichever optimizer; none once the agent has left."""
-    hooks: list[Foreign] = []
-
-    def register_optimizer_step_post_hook(hook: Foreign) -> _Handle:
-        hooks.append(hook)
-        return _Handle(hooks, hook)
-
-    module: Foreign = types.SimpleNamespace(register_optimizer_step_post_hook=register_optimizer_step_post_hook)
-    state: Foreign = _State()
-    optimizer_steps.attach(state, module)
-    for _ in range(3):
-        assert [hook(None, (), {}) for hook in hooks] == [None]
-    assert [(record[1], record[4]) for record in state.written] == [(0, Kind.APPLY)] * 3
-    assert len({record[3] for record in state.written}) == 1
-    for clean in state.cleanups:
-        clean()
-    assert hooks == []
-
-
-def test_the_agent_leaves_from_the_hook_without_changing_the_hooks() -> None:
-    """PyTorch walks its hooks when ours finds that measuring is switched off: ours stays there."""
-    hooks: dict[int, Foreign] = {}
-
-    def register_optimizer_step_post_hook(hook: Foreign) -> Foreign:
-        hooks[len(hooks)] = hook
-        return types.SimpleNamespace(remove=hooks.clear)
-
-    module: Foreign = types.SimpleNamespace(register_optimizer_step_post_hook=register_optimizer_step_post_hook)
-    state: Foreign = _State()
-    state.off.due_ns = 0
-    left: list[int] = []
-
-    def look_off(at: int) -> None:
-        state.off.due_ns = 1 << 62
-        left.append(at)
-        for clean in state.cleanups:
-            clean()
-
-    state.off.look = look_off
-    optimizer_steps.attach(state, module)
-    for _ in range(2):
-        for hook in hooks.values():
-            hook(None, (), {})
-    assert (len(left), len(hooks)) == (1, 1)
-
-
-def test_the_compiler_sees_no_call_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While PyTorch's compiler reads the code, the hook does nothing that it would have to take over."""
-    hooks: list[Foreign] = []
-
-    def register_optimizer_step_post_hook(hook: Foreign) -> _Handle:
-        hooks.append(hook)
-        return _Handle(hooks, hook)
-
-    module: Foreign = types.SimpleNamespace(register_optimizer_step_post_hook=register_optimizer_step_post_hook)
-    monkeypatch.setitem(sys.modules, "torch.compiler", types.SimpleNamespace(is_compiling=lambda: True))
-    state: Foreign = _State()
-    optimizer_steps.attach(state, module)
-    hooks[0](None, (), {})
-    assert state.written == []
 
 
 def test_without_the_hook_the_probe_says_so() -> None:

@@ -9,6 +9,7 @@ are still counted.
 
 They are counted by ``functools.lru_cache`` without a cache: a function in C that calls the original and counts its
 calls. In cold caches that costs 0.8 us, a wrapper in Python that does the same 3.7 us; and it shows in no traceback.
+PyTorch's hook counts itself, in every gap: it cannot be exchanged (``agent.probes.torch.optimizer_steps``).
 
 A gap never exceeds half of the time since overhead first became too high; any shortfall is carried over. So a short job
 that warms up and then trains for two seconds is observed while it trains, and what is read when a window ends is read
@@ -27,7 +28,7 @@ import functools
 import time
 import weakref
 
-from stepscope.wire.call_cost import LIGHT_NS, wrapped_ns
+from stepscope.wire.call_cost import HOOK_LIGHTS, LIGHT_NS, wrapped_ns
 from stepscope.wire.kinds import Kind, Trait, kinds_with
 from stepscope.wire.ring import UNCOMMITTED, UNCOMMITTED_KINDS
 
@@ -249,10 +250,11 @@ class DutyCycle:
         kinds = self._state.records.newest_kinds(LOOKED_AT)
         each = self._call_ns / max(1, len(kinds))
         executions = kinds.count(int(Kind.EXECUTION))  # each calls a tf.function, whose wrapper runs and writes nothing
-        hot = executions + sum(kind in HOT for kind in kinds)
+        hooks = kinds.count(int(Kind.APPLY)) if self._always(Kind.APPLY) else 0
+        hot = executions + hooks + sum(kind in HOT for kind in kinds)
         cost = (calls * hot * each + short * SHORT_COSTS * self._call_ns) / window
         repeated = max(executions, *(kinds.count(int(kind)) for kind in _countable(kinds)))
-        light = calls * repeated / max(1, len(kinds)) * LIGHT_NS[2] / window
+        light = calls * (repeated + HOOK_LIGHTS * hooks) / max(1, len(kinds)) * LIGHT_NS[2] / window
         budget = max(LEAST_RATIO, BUDGET_RATIO - self._thread_ratio(now_ns) - light)
         whole = self._whole_step(calls)
         if window < LONG_WINDOW_NS and not whole and cost * window < budget * MAX_GAP_NS:
@@ -304,7 +306,7 @@ class DutyCycle:
             able = _countable(kinds)
             most = max(kinds.count(int(kind)) for kind in able)
             counted = frozenset([kind for kind in able if 2 * kinds.count(int(kind)) >= max(most, 1)][:1])
-        self._counting = [kind for kind in UNCOMMITTED_KINDS if kind == Kind.EXECUTION or kind in counted]
+        self._counting = [kind for kind in UNCOMMITTED_KINDS if kind in counted or self._always(kind)]
         counts = {kind: self._count(kind) for kind in self._counting}
         self.detached = True
         self._state.patches.detach(counted)
@@ -326,6 +328,10 @@ class DutyCycle:
         self._tell(ends)
         self.uncommitted[0] = 0
         self._open_window(now_ns)
+
+    def _always(self, kind: Kind) -> bool:
+        """Whether a kind is counted in every gap: Keras' step functions, and the steps of PyTorch's optimizers."""
+        return kind == Kind.EXECUTION or (kind == Kind.APPLY and bool(self._counters[kind]))
 
     def _swap(self) -> None:
         for swap in self.swaps:
@@ -376,7 +382,7 @@ class DutyCycle:
         for kind, calls in counts.items():
             new = calls - self.uncommitted[SLOTS[kind] + TOLD]
             counted += new
-            if new or kind == Kind.EXECUTION:
+            if new or self._always(kind):
                 write(self._told, now_ns - self._told, new, 0, int(Kind.REST), int(kind) << 8, thread)
         self._settle(now_ns, counts)
         return counted

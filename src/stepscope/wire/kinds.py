@@ -60,7 +60,8 @@ class Kind(enum.IntEnum):
     MODEL_CALL = 16
     """Outermost eager call of a Keras model, outside tracing. arg: samples."""
     APPLY = 17
-    """Optimizer.apply_gradients (or apply) from Python, outside tracing."""
+    """Optimizer.apply_gradients (or apply) from Python, outside tracing. Of PyTorch a moment, the end of an optimizer's
+    step; those are counted in every gap, whatever else is."""
     SPAN = 18
     """The user's own ``stepscope.span(name)``."""
     COUNTS = 19

@@ -10,9 +10,9 @@ Layout (little endian)::
     32   Q   reader: number of records made durable (written by the reader)
     40   Q   start_ns: CLOCK_MONOTONIC when the ring was made
     64   Q   untold_ns: start of counting without a REST record so far; 0: calls are not being counted
-    72   7Q  number of calls only counted so far, for each of UNCOMMITTED_KINDS
-    128  7Q  the same numbers at untold_ns
-    184  Q   what the process does at this moment, a ``wire.doing.Doing``
+    72   8Q  number of calls only counted so far, for each of UNCOMMITTED_KINDS
+    136  8Q  the same numbers at untold_ns
+    200  Q   what the process does at this moment, a ``wire.doing.Doing``
     4096 ... slots x record
 
 A record's last field is its sequence number, 1 + index, low 32 bits, written last: a slot is complete if it holds the
@@ -58,8 +58,17 @@ _RECORD_STEP = RECORD_BYTES // 2
 HEADER = struct.Struct("<8sIIQQQQ")
 READER_OFFSET = 32
 UNCOMMITTED_OFFSET = 64
-UNCOMMITTED = struct.Struct("<15Q")
-UNCOMMITTED_KINDS = (Kind.EXECUTION, Kind.FUNCTION, Kind.MODEL_CALL, Kind.GRADIENT, Kind.NEXT, Kind.SYNC, Kind.OP)
+UNCOMMITTED = struct.Struct("<17Q")
+UNCOMMITTED_KINDS = (
+    Kind.EXECUTION,
+    Kind.FUNCTION,
+    Kind.MODEL_CALL,
+    Kind.GRADIENT,
+    Kind.NEXT,
+    Kind.SYNC,
+    Kind.OP,
+    Kind.APPLY,
+)
 """Kinds whose calls are counted in the ring during gaps, so that the counts survive the process."""
 DOING_OFFSET = UNCOMMITTED_OFFSET + UNCOMMITTED.size
 DEFAULT_SLOTS = 1_250_000

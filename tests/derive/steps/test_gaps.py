@@ -110,6 +110,20 @@ def test_steps_are_counted_by_what_goes_with_them(replicas: int) -> None:
     assert gaps.share(worker.records, worker.gaps, Kind.EXECUTION, updates) == 0
 
 
+@pytest.mark.parametrize("steps", [0, 100, COUNTED])
+def test_optimizers_steps_are_counted_themselves(steps: int) -> None:
+    """In a gap that evaluates, too, batches are taken: those make no steps where PyTorch's hook has counted none."""
+    job = Job()
+    for start in (0, AGAIN):
+        job.call(Kind.APPLY, "optimizer step", role="optimizer").every(PERIOD, WINDOW, dur=0, start=start + MS)
+        job.nexts().every(PERIOD, WINDOW, dur=US, start=start)
+    begin = WINDOW * PERIOD - US
+    job.gap(begin, AGAIN - begin - 1, 3 * COUNTED, Kind.NEXT)
+    job.gap(begin, AGAIN - begin - 1, steps, Kind.APPLY)
+    found = job.steps()
+    assert (found.kind, found.count) == (Kind.APPLY, 2 * WINDOW + steps)
+
+
 @pytest.mark.parametrize("function", ["fit", "evaluate"])
 def test_steps_are_seen_where_each_of_many_calls_holds_a_gap(function: str) -> None:
     """Short fits in a loop: the first one traces for a long time, so that its steps cover less than the fits do."""

@@ -83,19 +83,20 @@ def other_backend(module: Foreign) -> bool:
 class Sites:
     """Name ids by calling line. A lookup is two attributes of the frame and one dict access."""
 
-    __slots__ = ("_cache", "_fields", "_prefix", "_state")
+    __slots__ = ("_fields", "_prefix", "_state", "known")
 
     def __init__(self, state: AgentState, prefix: Foreign, **fields: Foreign) -> None:
         """``prefix`` makes the key unique; ``fields`` are those of ``model.log.events.Name`` with ``text``."""
         self._state = state
         self._prefix = prefix
         self._fields = fields
-        self._cache: dict[tuple[int, int], tuple[int, Foreign]] = {}
+        self.known: dict[tuple[int, int], tuple[int, Foreign]] = {}
+        """(id, code) of names by (id of the code, last instruction) of the calling frame; always the same object."""
 
     def name(self, frame: FrameType) -> int:
         """Id of the name for a call from ``frame``."""
         code = frame.f_code
-        hit = self._cache.get((id(code), frame.f_lasti))
+        hit = self.known.get((id(code), frame.f_lasti))
         return hit[0] if hit is not None else self._look(frame)
 
     def _look(self, frame: FrameType) -> int:
@@ -105,10 +106,10 @@ class Sites:
         name = self._state.name(
             (self._prefix, file, line), text, call_file=file, call_line=line, call_function=function, **fields
         )
-        if len(self._cache) >= MAX_SITES:
-            self._cache.clear()
+        if len(self.known) >= MAX_SITES:
+            self.known.clear()
         # The code object is kept alive, so that its id is not reused.
-        self._cache[(id(frame.f_code), frame.f_lasti)] = (name, frame.f_code)
+        self.known[(id(frame.f_code), frame.f_lasti)] = (name, frame.f_code)
         return name
 
 

@@ -52,7 +52,9 @@ def account(view: SessionView) -> Overhead:
     end = max([steps.span[1], *gaps.end_ns.tolist()])  # a job may end in a gap
     inside = (records.start_ns >= lo[0]) & (records.start_ns < end)
     calls = wrapped_calls.of_records(records, inside, end, record + wrapper)
-    low, usual, high = (a + b for a, b in zip(calls.ns, wrapped_calls.of_gaps(gaps).ns, strict=True))
+    low, usual, high = (
+        a + b for a, b in zip(calls.ns, wrapped_calls.of_gaps(gaps, steps.worker.in_gaps).ns, strict=True)
+    )
     detached_ns = int((gaps.end_ns - gaps.start_ns)[gaps.kind == Kind.EXECUTION].sum())
     span = end - int(lo[0])
     cpu_samples = int((inside & ((records.flags & Flag.CPU) != 0)).sum())

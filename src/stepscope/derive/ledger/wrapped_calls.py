@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.wire.call_cost import COOLING_NS, LIGHT_NS, MISSES_NS, WARM_LIGHT_NS, executed_ns
+from stepscope.wire.call_cost import COOLING_NS, HOOK_LIGHTS, LIGHT_NS, MISSES_NS, WARM_LIGHT_NS, executed_ns
 from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
@@ -77,13 +77,17 @@ def _cold_counted(counts: RecordTable, end_ns: int) -> F64:
     return found
 
 
-def of_gaps(gaps: Gaps) -> CallCosts:
-    """Calls that are counted by a light wrapper, in gaps of the duty cycle. Other kinds are recorded there."""
-    rows = gaps.take((gaps.calls > 0) & np.isin(gaps.kind, kinds_with(Trait.HOT)))
-    cold = (_gone((rows.end_ns - rows.start_ns) / rows.calls) * rows.calls).sum(axis=1)
+def of_gaps(gaps: Gaps, in_gaps: RecordTable) -> CallCosts:
+    """Calls that are counted by a light wrapper, or by PyTorch's hook, in gaps of the duty cycle; other kinds are
+    ``in_gaps``: recorded there.
+    """
+    hooked = (gaps.kind == Kind.APPLY) & ~(in_gaps.kind == Kind.APPLY).any()
+    rows = gaps.take((gaps.calls > 0) & (np.isin(gaps.kind, kinds_with(Trait.HOT)) | hooked))
+    work = rows.calls * np.where(rows.kind == Kind.APPLY, HOOK_LIGHTS, 1)
+    cold = (_gone((rows.end_ns - rows.start_ns) / rows.calls) * work).sum(axis=1)
     calls = int(rows.calls.sum())
     warm = np.minimum(WARM_LIGHT_NS, LIGHT_NS)
-    low, usual, high = calls * warm + cold * (np.array(LIGHT_NS) - warm)
+    low, usual, high = work.sum() * warm + cold * (np.array(LIGHT_NS) - warm)
     return CallCosts(calls=calls, ns=(float(low), float(usual), float(high)))
 
 

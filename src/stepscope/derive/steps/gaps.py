@@ -21,7 +21,7 @@ BEFORE = 128
 _STEP_FUNCTIONS = kinds_with(Trait.COMPILED)
 _ONE_OF = kinds_with(Trait.LIGHT)
 """Only one of these kinds is counted in a gap, the one that repeats (``agent.duty_cycle``). There were as many calls of
-the others to each counted call as before the gap."""
+the others to each counted call as before the gap. Optimizers' steps of PyTorch are counted besides, in every gap."""
 
 
 def periods(gaps: Gaps) -> Intervals:

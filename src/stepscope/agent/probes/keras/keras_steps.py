@@ -52,13 +52,18 @@ def attach(state: AgentState, module: Foreign) -> None:
     if cls is None:
         report(state, label, "no trainer class")
         return
-    swap = shared(state).wrapped.swap
-    if swap not in state.duty_cycle.swaps:
-        state.duty_cycle.swaps.append(swap)
+    _count_in_gaps(state)
     why = ""
     for role in ROLES:
         why = why or _patch_make(state, cls, role)
     report(state, label, why)
+
+
+def _count_in_gaps(state: AgentState) -> None:
+    """Have the duty cycle exchange the step functions of all models, whatever computes them."""
+    swap = shared(state).wrapped.swap
+    if swap not in state.duty_cycle.swaps:
+        state.duty_cycle.swaps.append(swap)
 
 
 def _patch_make(state: AgentState, cls: Foreign, role: str) -> str:
@@ -202,6 +207,7 @@ def attach_compile(state: AgentState, module: Foreign) -> None:
     label = "keras_steps.compile:%s" % module.__name__
     why = "no trainer class" if cls is None else lacking(cls, "compile", ("self",))
     if not why:
+        _count_in_gaps(state)  # the trainer of another backend, which the subclass brings, has no other probe
         original = cls.__dict__["compile"]
 
         @functools.wraps(original)

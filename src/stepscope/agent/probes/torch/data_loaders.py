@@ -32,7 +32,9 @@ def attach(state: AgentState, module: Foreign) -> None:
     if not why:
         known = WeakIds()
         state.patch(cls, "__init__", _wrap_init(state, cls.__dict__["__init__"], known))
-        state.patch(cls, "__next__", _wrap_next(state, cls.__dict__["__next__"], known))
+        original = cls.__dict__["__next__"]
+        hot = (int(Kind.NEXT), state.duty_cycle.light(Kind.NEXT, original))
+        state.patch(cls, "__next__", _wrap_next(state, original, known), hot)
     report(state, "data_loaders", why)
 
 

@@ -3,6 +3,9 @@
 A moment (APPLY without a duration), named by the user's line: what the call computes ends later, on a device, and
 nothing here waits for it. A step is an optimizer's step: gradients that are accumulated over several batches make one.
 Optimizers at other lines have other names; an evaluation has none.
+
+PyTorch's compiler may read the hook as a part of the job's step. What it reads must not change, and of a counter in C
+in the hook's place it warns. So ``tracing`` comes first and alone, and in gaps of the duty cycle the hook counts.
 """
 
 from __future__ import annotations
@@ -11,61 +14,103 @@ import sys
 from typing import TYPE_CHECKING
 
 from stepscope.agent.core import compiling
+from stepscope.agent.core.guard import MAX_FAILURES
 from stepscope.agent.probes.support import Sites, lacking, report
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import FrameType
+    from types import CodeType, FrameType
 
     from stepscope.agent.core.foreign import Foreign
     from stepscope.agent.state import AgentState
 
 REGISTER = "register_optimizer_step_post_hook"
 ROLE = "optimizer"
+PROBE = "optimizer_steps"
+MAX_PASSED = 1000
+"""Functions of PyTorch that are remembered: a program may generate them."""
 
 
 def attach(state: AgentState, module: Foreign) -> None:
     """Register the hook; PyTorch has it since 2.1."""
     why = lacking(module, REGISTER, ("hook",))
     if not why:
-        leaving: list[bool] = []
-        handle = getattr(module, REGISTER)(_hook(state, leaving))
-        # From inside the hook it stays where it is, without effect: PyTorch walks its hooks at that moment.
-        state.hooks.on_uninstall(lambda: None if leaving else handle.remove())
-    report(state, "optimizer_steps", why)
+        handles: list[Foreign] = []
+
+        def leave() -> None:
+            for handle in handles:
+                _exchange(handle)
+
+        handles.append(getattr(module, REGISTER)(_hook(state, leave)))
+        state.hooks.on_uninstall(leave)
+    report(state, PROBE, why)
 
 
-def _hook(state: AgentState, leaving: list[bool]) -> Callable[[Foreign, Foreign, Foreign], None]:
-    """The hook; ``leaving`` is not empty while it makes the agent leave: a job of PyTorch has no thread of ours."""
+def _exchange(handle: Foreign) -> None:
+    """Put a function that does nothing in the hook's place.
+
+    PyTorch may be walking its hooks, around this call or on another thread. An entry that goes then raises in the job,
+    one that is exchanged does not.
+    """
+    hooks = getattr(handle, "hooks_dict_ref", dict)()
+    if hooks and handle.id in hooks:
+        hooks[handle.id] = _nothing
+
+
+def _nothing(_optimizer: Foreign, _args: Foreign, _kwargs: Foreign) -> None:
+    """The hook of an agent that has left."""
+
+
+def _hook(state: AgentState, leave: Callable[[], object]) -> Callable[[Foreign, Foreign, Foreign], None]:
+    """The hook; ``leave`` takes it out of PyTorch's hooks."""
     sites = Sites(state, "optimizer", text="optimizer step", role=ROLE)
+    known = sites.known
+    passed: dict[int, CodeType] = {}
     now = state.now
     write = state.write
     thread = state.thread
     caller = sys._getframe
     kind = int(Kind.APPLY)
-    ours = state.guard("optimizer_steps.hook")
     tracing = compiling.test()
     off = state.hooks.off
+    cycle = state.duty_cycle
+    counts = cycle.light(Kind.APPLY, now)
 
     def hook(_optimizer: Foreign, _args: Foreign, _kwargs: Foreign) -> None:
         if tracing():
             return
+        if cycle.detached:
+            counts()
+            return
         at = now()
-        with ours:
+        try:
             if at >= off.due_ns:
-                leaving.append(True)
                 off.look(at)
-                leaving.pop()
-            write(at, 0, 0, sites.name(_outside(caller(1))), kind, 0, thread())
+            frame: FrameType | None = caller(1)
+            while frame is not None and id(frame.f_code) in passed:
+                frame = frame.f_back
+            hit = known.get((id(frame.f_code), frame.f_lasti)) if frame is not None else None
+            name = hit[0] if hit is not None else sites.name(_outside(caller(1), passed))
+            write(at, 0, 0, name, kind, 0, thread())
+        except Exception as error:
+            if not state.failures.swallow(PROBE + ".hook", error):
+                raise
+            if state.failures.of(PROBE) >= MAX_FAILURES:
+                leave()
 
     return hook
 
 
-def _outside(frame: FrameType) -> FrameType:
-    """The innermost frame from ``frame`` on that is not PyTorch's: schedulers and scalers call the step, too."""
+def _outside(frame: FrameType, passed: dict[int, CodeType]) -> FrameType:
+    """The innermost frame from ``frame`` on that is not PyTorch's: schedulers and scalers call the step, too.
+
+    The functions on the way go into ``passed``, which keeps their code alive, so that its id is not reused.
+    """
     found: FrameType | None = frame
     while found is not None and str(found.f_globals.get("__name__")).startswith("torch."):
+        if len(passed) < MAX_PASSED:
+            passed[id(found.f_code)] = found.f_code
         found = found.f_back
     return found or frame
 
