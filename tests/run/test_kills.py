@@ -68,6 +68,7 @@ def test_killed_job(project: Project, delay: float) -> None:
     assert (session.manifest.state, session.manifest.exit_code) == ("finished", -9)
     assert spans(session) >= counted(project)
     assert not session.workers[0].info.clean_exit
+    assert session.workers[0].info.signal == signal.SIGKILL
 
 
 def test_killed_sidecar(project: Project) -> None:
@@ -89,6 +90,7 @@ def test_killed_sidecar(project: Project) -> None:
     assert any("(restarts: 2)" in d.text for d in session.manifest.diagnostics)
     assert session.workers[0].info.command[-2:] == ("counted.py", "6000")
     assert session.workers[0].info.clean_exit
+    assert session.workers[0].info.signal == 0
 
 
 def test_killed_launcher(project: Project) -> None:

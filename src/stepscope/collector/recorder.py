@@ -342,10 +342,23 @@ class Recording:
         mine = {worker.pid for worker in self.drainer.workers.values()}
         return frozenset(mine | {self.job.pid} if self.job else mine)
 
+    def ended_by(self) -> dict[str, int]:
+        """Signals that ended measured processes, by worker; the launcher knows the job's where the kernel does not say.
+
+        0: the process ended by itself.
+        """
+        ended = rundir.read_ended(self.run)
+        known = dict(self.drainer.ends.signals)
+        if self.job is not None and ended is not None:
+            mine = (worker.key for worker in self.drainer.workers.values() if worker.pid == self.job.pid)
+            known.update({key: max(0, -ended.exit_code) for key in mine if key not in known})
+        return known
+
     def _workers(self) -> tuple[WorkerInfo, ...]:
-        merged = dict(self._earlier)
+        merged, ended_by = dict(self._earlier), self.ended_by()
         for key, worker in self.drainer.workers.items():
-            merged[key] = _joined(self._earlier.get(key), worker.summary())
+            now = msgspec.structs.replace(worker.summary(), signal=ended_by.get(key))
+            merged[key] = _joined(self._earlier.get(key), now)
         return tuple(sorted(merged.values(), key=lambda info: (info.started_ns, info.key)))
 
     def _write_manifest(self) -> None:
@@ -374,6 +387,7 @@ def _joined(earlier: WorkerInfo | None, now: WorkerInfo) -> WorkerInfo:
         lost_records=max(now.lost_records, earlier.lost_records),
         lost_lines=max(now.lost_lines, earlier.lost_lines),
         clean_exit=now.clean_exit or earlier.clean_exit,
+        signal=earlier.signal if now.signal is None else now.signal,
         allocator=now.allocator or earlier.allocator,
         member=now.member or earlier.member,
     )

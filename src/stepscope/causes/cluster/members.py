@@ -141,11 +141,11 @@ def _member(session: Session, worker: Worker, info: MemberInfo, folder: str) -> 
 
 
 def _end_of(session: Session, worker: Worker) -> int:
-    """When a process ended; of one that was killed, when its last record did."""
-    if worker.info.ended_ns:
-        return worker.info.ended_ns
+    """When a process ended; of one that was killed, when its last record did: the collector notices seconds later."""
     records = worker.records
-    return int((records.start_ns + records.dur_ns).max()) if len(records) else session.manifest.ended_ns
+    if len(records) and not worker.info.clean_exit:
+        return int((records.start_ns + records.dur_ns).max())
+    return worker.info.ended_ns or session.manifest.ended_ns
 
 
 def _count(steps: Steps) -> int:

@@ -94,6 +94,9 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     lost_records: int = 0
     lost_lines: int = 0
     clean_exit: bool = False
+    signal: int | None = None
+    """Number of the signal that ended it; 0: it ended by itself, with any code; None: it ran on, or nothing says. Since
+    0.1."""
     allocator: AllocatorInfo | None = None
     """Allocator of the process; None if it could not be examined."""
     member: MemberInfo | None = None

@@ -46,7 +46,7 @@ def enter(recording: Recording) -> None:
 
 def _harmed(recording: Recording) -> Iterator[tuple[str, str]]:
     """(program, what happened) of each measured process that came to harm."""
-    for key, number in _signals(recording).items():
+    for key, number in recording.ended_by().items():
         worker = recording.drainer.workers[key]
         lines = (worker.info.command, recording.manifest.command)  # multiprocessing's have no program
         named = (off.program_of(line, recording.manifest.cwd) for line in lines if off.is_python(line))
@@ -55,13 +55,3 @@ def _harmed(recording: Recording) -> Iterator[tuple[str, str]]:
             yield program, f"died of {signal.Signals(number).name}"
         elif program and number and key in recording.drainer.ends.stuck:
             yield program, "did not end"
-
-
-def _signals(recording: Recording) -> dict[str, int]:
-    """Signals that ended measured processes, by worker; the launcher knows the job's where the kernel does not say."""
-    job, ended = recording.job, rundir.read_ended(recording.run)
-    known = dict(recording.drainer.ends.signals)
-    if job is not None and ended is not None:
-        mine = (worker.key for worker in recording.drainer.workers.values() if worker.pid == job.pid)
-        known.update({key: max(0, -ended.exit_code) for key in mine if key not in known})
-    return known
