@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -101,3 +102,16 @@ def test_settings_are_told_once(run: Run) -> None:
         ("again", "tower.onnx", 1, False, False, False),
     ]
     assert all("CPUExecutionProvider" in e.providers for e in made)
+
+
+def test_runs_that_answer_by_a_callback(run: Run, recorded: Callable[[str], Run]) -> None:
+    """Each is one, from the call until its callback, on the thread that asked; what is refused is none."""
+    found = recorded("inference_async")
+    assert (found.result.returncode, found.result.stdout) == (0, found.plain.stdout), found.result.stderr
+    assert found.all(AgentDiagnostic) == []
+    one, several = found.called(Kind.INFERENCE, "one"), found.called(Kind.INFERENCE, "several")
+    assert ([r.arg for r in one], [r.arg for r in several]) == ([1, 2, 3, 4, 5], [8] * 4)
+    both = sorted([*one, *several], key=lambda r: r.start)
+    assert len({r.thread for r in both}) == 1
+    assert all(before.end <= after.start for before, after in itertools.pairwise(both))
+    assert len(found.of(Kind.INFERENCE)) == 9

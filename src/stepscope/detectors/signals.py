@@ -101,8 +101,8 @@ LATE = "is sampled from some five seconds after its start, if it computes"
 MIN_SAMPLED_NS = 1_000_000_000
 """Steps that last longer are sampled, at 20 samples per second, if their thread is."""
 _STEPS = {
-    "onnxruntime": "no session of ONNX Runtime was seen to run at least four times: run, run_with_iobinding and "
-    "run_with_ort_values are seen, run_async is not; stepscope.step() marks the steps of any loop",
+    "onnxruntime": "no session of ONNX Runtime was seen to run at least four times: run, run_with_iobinding, "
+    "run_with_ort_values and run_async are seen; stepscope.step() marks the steps of any loop",
     "torch": "of PyTorch only an optimizer's steps are seen, and none came at least four times; stepscope.step() marks "
     "the steps of any loop",
     "jax": "JAX's calls are not seen; stepscope.step() marks the steps of any loop",

@@ -1,6 +1,7 @@
 """Sessions of ONNX Runtime: their settings, the time to make them (BUILD), and their runs (INFERENCE).
 
-``run_async`` is left alone: it returns at once, and its work ends on a thread that ONNX Runtime made.
+A run of ``run_async`` lasts until its callback begins, on a thread that ONNX Runtime made; it belongs to the thread
+that asked for it. Runs of one thread that overlap follow each other: each begins when the one before it has ended.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 from stepscope.agent.core.weak_ids import WeakIds
 from stepscope.agent.probes.support import Sites, drop_our_frame, lacking, leaf, report, user_stack
 from stepscope.agent.shapes import shape_of, shapes_of
-from stepscope.wire.kinds import Kind
+from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +33,13 @@ RUNS = {
     "run_with_ortvaluevector": (("self", "run_options", "feed_names", "feeds"), 2),
 }
 """Methods that run a session: first parameters, and position of the argument with the model's inputs."""
+ASYNC = "run_async"
+ASKED = ("self", "output_names", "input_feed", "callback")
+"""Its first parameters; before 1.16 it does not exist."""
+_CALLBACK = 2
+"""Its position."""
+_ERROR = 2
+"""Position of the error among what the callback is given; "" if there is none."""
 BINDS = {
     "bind_cpu_input": (("self", "name", "arr_on_cpu"), 1),
     "bind_ortvalue_input": (("self", "name", "ortvalue"), 1),
@@ -135,6 +143,8 @@ def attach(state: AgentState, module: Foreign) -> None:
             state.patch(base, name, _wrap_run(state, vars(base)[name], models, parameters[place + 1], place))
         lacks = lacks or missing
     report(state, "inference", lacks)
+    if not why and ASYNC in vars(base) and not lacking(base, ASYNC, ASKED):
+        state.patch(base, ASYNC, _wrap_async(state, vars(base)[ASYNC], models))
     why = why or lacking(cls, "__init__", ("self", "path_or_bytes", "sess_options"))
     if not why:
         state.patch(cls, "__init__", _wrap_making(state, vars(cls)["__init__"], models))
@@ -182,6 +192,56 @@ def _wrap_run(state: AgentState, original: Method, models: Models, parameter: st
             state.write(start, spent, samples, name, kind, flags, state.thread())
 
     return run
+
+
+def _wrap_async(state: AgentState, original: Method, models: Models) -> Method:
+    """Give ONNX Runtime a callback that records the run and calls the job's; what is no function stays as it is."""
+    caller = sys._getframe
+    ours = state.guard("inference.run_async")
+    ended: dict[int, int] = {}
+    shapes = shapes_of(state)
+
+    @functools.wraps(original)
+    def run_async(self: object, *args: Foreign, **kwargs: Foreign) -> object:
+        callback = args[_CALLBACK] if len(args) > _CALLBACK else kwargs.get("callback")
+        if callable(callback):
+            with ours:
+                name = models.sites(self).name(caller(1))
+                shape = shape_fed(args[1] if len(args) > 1 else kwargs.get("input_feed"), models.bound)
+                flags = shapes.flags(shape) if shape else 0
+                answered = _answered(state, callback, ended, (int(shape[0]) if shape else 0, name, flags))
+                if len(args) > _CALLBACK:
+                    args = (*args[:_CALLBACK], answered, *args[_CALLBACK + 1 :])
+                else:
+                    kwargs["callback"] = answered
+        try:
+            return original(self, *args, **kwargs)
+        except BaseException as error:
+            drop_our_frame(error)
+            raise
+
+    return run_async
+
+
+def _answered(state: AgentState, callback: Method, ended: dict[int, int], run: tuple[int, int, int]) -> Method:
+    """The callback of a run that begins now; ``run``: its samples, name and flags."""
+    samples, name, flags = run
+    start, thread = state.now(), state.thread()
+
+    def answered(*given: Foreign) -> object:
+        end = state.now()
+        begin = max(start, ended.get(thread, 0))
+        ended[thread] = end
+        failed = len(given) > _ERROR and isinstance(given[_ERROR], str) and given[_ERROR]
+        how = int(Flag.RAISED) if failed else flags
+        state.write(begin, end - begin, samples, name, int(Kind.INFERENCE), how, thread)
+        try:
+            return callback(*given)
+        except BaseException as raised:
+            drop_our_frame(raised)
+            raise
+
+    return answered
 
 
 def _wrap_making(state: AgentState, original: Method, models: Models) -> Method:
