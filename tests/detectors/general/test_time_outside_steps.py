@@ -201,7 +201,8 @@ def started(*, after: float = 0.0, logged: float = 0.0, inner: Frame | None = No
 def outside(session: Session) -> list[Finding]:
     """The findings about the time before the steps."""
     found, _, _ = run([d for d in GENERAL if d.code == "GEN013"], SessionView(session))
-    return [f for f in found if {"phase:start", "phase:building"} & {ref for e in f.evidence for ref in e.refs}]
+    before = {"phase:start", "phase:imports", "phase:building"}
+    return [f for f in found if before & {ref for e in f.evidence for ref in e.refs}]
 
 
 LAUNCHED = "what torchrun does before it starts the process of the steps takes"
@@ -215,7 +216,7 @@ OWN = "the program's start before it imports a framework takes"
         (started(after=1.0, logged=4.9), [(f"{OWN} 26 %", ["look-at-the-start"]), (f"{LAUNCHED} 6.7 %", [])]),
         (started(after=0.5, logged=4.9), [(f"{OWN} 29 %", ["look-at-the-start"])]),
         (started(logged=4.9), [(f"{OWN} 33 %", ["look-at-the-start"])]),
-        (started(inner=IMPORTLIB), [("building models, data and graphs before the first step takes", ["import-less"])]),
+        (started(inner=IMPORTLIB), [("imports take", ["import-less"])]),
         (
             started(inner=Frame(SCRIPT, "load", 70)),
             [("building models, data and graphs before the first step takes", ["keep-what-is-built"])],

@@ -156,13 +156,14 @@ def _importing(samples: list[Sample]) -> float | None:
 
 
 def _lines(view: SessionView, whole: Ledger, part: Part, samples: list[Sample]) -> tuple[Spent, ...]:
-    found = _by_samples(view, samples) if len(samples) >= MIN_SAMPLES else _by_records(view, whole, part)
+    least_ns = part.ns if part.phase == "imports" else 0  # those of frameworks were not sampled
+    found = _by_samples(view, samples, least_ns) if len(samples) >= MIN_SAMPLES else _by_records(view, whole, part)
     return tuple(spent for spent in found if spent.ratio >= LEAST)[:MAX_LINES]
 
 
-def _by_samples(view: SessionView, samples: list[Sample]) -> list[Spent]:
-    """The innermost lines of the user's code, functions as a whole."""
-    total = stack_samples.weight_of(samples)
+def _by_samples(view: SessionView, samples: list[Sample], least_ns: int) -> list[Spent]:
+    """The innermost lines of the user's code, functions as a whole, as shares of the samples' time or ``least_ns``."""
+    total = max(stack_samples.weight_of(samples), least_ns)
     groups: dict[tuple[str, str], list[tuple[Sample, Spot]]] = defaultdict(list)
     for sample in samples:
         if (spot := sample.culprit) is not None:

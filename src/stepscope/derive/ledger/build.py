@@ -1,8 +1,9 @@
 """Builds the ledgers of a session: that of the job, and one for each maker of steps if they are several threads.
 
 Every part comes from separate records: the start from the launcher and the log's first line, imports from the import
-hook, steps from their calls, evaluations, tracing, saving and building from their records, Python outside of steps from
-stack samples, steps in gaps from counted calls. Only *not seen* is a remainder.
+hook and, before the first step, from stack samples; steps from their calls; evaluations, tracing, saving and building
+from their records, Python outside of steps from stack samples, steps in gaps from counted calls. Only *not seen* is a
+remainder.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive.ledger import in_steps, life, outside, own_steps, pauses, unobserved
+from stepscope.derive.ledger import imports, in_steps, life, outside, own_steps, pauses, unobserved
 from stepscope.derive.ledger.life import between as interval
 from stepscope.derive.ledger.outside import Layer
 from stepscope.derive.ledger.part import Ledger, Part
@@ -135,18 +136,18 @@ def _ledger(scope: _Scope) -> Ledger:
     lived = scope.life
     start: Phase = "start" if len(lived.imports[0]) else "not-seen"  # without a framework the program runs by then
     begun = Part(phase=start, ns=lived.armed_ns - lived.begin_ns, spans=interval(lived.begin_ns, lived.armed_ns))
-    imports = _part("imports", lived.imports, count=len(lived.imports[0]))
+    frameworks = _part("imports", lived.imports, count=len(lived.imports[0]))
     shown = _shown(scope)
     broken = _broken(scope, shown)
     first, later = _observed(scope)
-    claimed = (begun.spans, imports.spans, first.spans, later, broken)
+    claimed = (begun.spans, frameworks.spans, first.spans, later, broken)
     room = lived.window
     for spans in claimed:
         room = intervals.without(room, spans)
     painted, room = outside.painted(shown, room)
     python, unseen = _python(scope, room)
     counted = _counted(scope, painted, python, broken)
-    parts = _with_steps(scope.steps, [begun, imports, first, *painted, *python], counted)
+    parts = _with_steps(scope.steps, [begun, frameworks, first, *painted, *python], counted)
     parts.append(Part(phase="not-seen", ns=unseen + counted.unseen_ns))
     return Ledger(
         worker=scope.worker,
@@ -321,13 +322,15 @@ def _python(scope: _Scope, room: Intervals) -> tuple[list[Part], int]:
     if scope.steps is not None and not outside.is_sampled(scope.worker):  # then the first and the last step say it
         seen = intervals.union(seen, intervals.union(interval(lived.begin_ns, first), interval(last, lived.end_ns)))
     seen = intervals.clip(intervals.union(seen, interval(lived.exit_ns, lived.end_ns)), room)
-    found = []
     periods: tuple[tuple[Phase, int, int], ...] = (
         ("building", lived.begin_ns, first),
         ("between-steps", first, last),
         ("end", last, lived.end_ns),
     )
-    found = [_part(phase, intervals.clip(seen, interval(begin, end))) for phase, begin, end in periods]
+    imported = intervals.clip(imports.sampled(scope.worker, scope.threads), interval(lived.begin_ns, first))
+    found = [_part("imports", intervals.clip(seen, imported))]
+    others = intervals.without(seen, imported)
+    found += [_part(phase, intervals.clip(others, interval(begin, end))) for phase, begin, end in periods]
     return found, intervals.total(room) - intervals.total(seen)
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MAX_SPOTS = 2
 MIN_RATIO = 0.1
 """Minimum share of a part's time for a place to be named: a tenth of what is at least 5 % is below noise."""
-NO_CODE = frozenset({"start", "imports", "not-seen"})
+NO_CODE = frozenset({"start", "not-seen"})
 """Phases that belong to no line of the user's code, or to none that was seen."""
 
 

@@ -102,7 +102,7 @@ _EVALUATE_LESS = Remedy(id="evaluate-less", text="evaluate on less data, or in l
 _SAVE_LESS = Remedy(id="save-less", text="save weights only, or in the background")
 WHAT: dict[Phase, tuple[str, tuple[Remedy, ...]]] = {
     "start": ("the program's start before it imports a framework takes", (_LOOK,)),
-    "imports": ("imports of frameworks take", ()),
+    "imports": ("imports take", ()),
     "building": ("building models, data and graphs before the first step takes", (_KEEP,)),
     "first-steps": ("the first steps, with their traces, take", (_TRACES,)),
     "steps": ("", ()),
@@ -219,7 +219,7 @@ def _subject(time: PhaseTime) -> str:
 
 def _remedies(time: PhaseTime, turns: TurnTimes | None) -> tuple[Remedy, ...]:
     """Only what can change this time: a launcher's is none of the program's, and an import is no data to keep."""
-    if time.phase in {"start", "building"}:
+    if time.phase in {"start", "imports", "building"}:
         return _remedies_of_start(time)
     if _edge_text(time):
         return (_FEWER_LOOPS,)
@@ -235,6 +235,8 @@ def _remedies(time: PhaseTime, turns: TurnTimes | None) -> tuple[Remedy, ...]:
 def _remedies_of_start(time: PhaseTime) -> tuple[Remedy, ...]:
     if time.launched_by:
         return ()
+    if time.phase == "imports":  # of those that were sampled: no job can do without its framework
+        return (_IMPORTS,) if sum(line.ratio for line in time.lines) >= MIN_MOSTLY else ()
     if time.importing is not None:
         return (_IMPORTS if time.importing >= MIN_MOSTLY else _KEEP,)
     return WHAT[time.phase][1]
