@@ -182,6 +182,9 @@ class RivalTable(Table):
     cpu_ns: I64
     """CPU time used within the interval that ends at ``at_ns``."""
     interval_ns: I64
+    runnable: I64
+    """Threads of a process of the job that were on a CPU or ready for one at ``at_ns``. -1: not looked at, or an older
+    session lacks it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

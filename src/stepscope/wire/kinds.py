@@ -36,7 +36,8 @@ class Kind(enum.IntEnum):
     TRACE = 7
     """One tracing of a Python function into a graph. arg: id of the ``trace`` line."""
     NEXT = 8
-    """One Python ``next`` on a tf.data iterator. arg: id of the ``iterator`` line. Flag END at its end."""
+    """One Python ``next`` on an iterator of tf.data or of a DataLoader. arg: id of the ``iterator`` line. Flag END at its
+    end. Flag bits 8-15: 1 + number of the DataLoader's worker that made the batch; 0: not known."""
     PYFUNC = 9
     """One call of user Python inside the input pipeline: py_function, numpy_function, a generator's ``next``
     or a PyDataset's ``__getitem__``. The name line has ``role``. On tf.data's or Keras' threads."""
@@ -228,7 +229,7 @@ class Flag(enum.IntFlag):
 
 SHAPE_SHIFT = 8
 """Bits 8-15 of the flags of a call (``Trait.CALLED``, and LOOP) hold the number of the shape that it was given, of a
-``shape`` line of the log; 0: not known. COUNTS records hold their kind there."""
+``shape`` line of the log; 0: not known. COUNTS records hold their kind there, NEXT records a worker."""
 OTHER_SHAPE = 255
 """Number of all shapes beyond those that have a number."""
 

@@ -168,6 +168,39 @@ def test_rivals_and_children(monkeypatch: pytest.MonkeyPatch) -> None:
     assert os.getpid() not in rows
 
 
+COMPUTING = """
+import hashlib, sys, threading
+def work():
+    data = bytes(1 << 24)
+    while True: hashlib.sha256(data)
+for _ in range(int(sys.argv[1])): threading.Thread(target=work).start()
+print("ready", flush=True)
+"""
+"""Threads that compute in C, without the interpreter's lock."""
+
+
+@pytest.mark.parametrize(("count", "most"), [(1, 128), (3, 128), (3, 2)])
+def test_threads_of_the_jobs_processes_that_could_run(count: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At each look: those that wait for a CPU as well; of a process with too many threads it is not known."""
+    monkeypatch.setattr(rivals, "_KEEP", 10_000)
+    monkeypatch.setattr(rivals, "_MOST_THREADS", most)
+    words = [sys.executable, "-c", COMPUTING, str(count)]
+    job = start(f"import subprocess; subprocess.run({words!r})")
+    sampler = RivalSampler(0)
+    try:
+        child = next(int(c) for c in Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text().split())
+        for second in range(1, 8):
+            sampler.sample(second * 10**9, targets(job.pid))
+            burn(child)
+    finally:
+        os.killpg(job.pid, 9)
+        job.communicate()
+    table = sampler.rows.table()
+    found = table.runnable[table.pid == child]
+    assert found.max() == (count if most > count else -1)  # between two calls a thread waits for the interpreter's lock
+    assert (table.runnable[table.child == 0] == -1).all()
+
+
 def test_the_busiest_rivals_are_kept(busy: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """So many a second."""
     monkeypatch.setattr(rivals, "_KEEP", 1)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from tests.derive.sessions import SCRIPT, Job, S
+from tests.derive.sessions import MS, SCRIPT, Job, S
 
 from stepscope.collector.samplers import rivals
 from stepscope.derive.input import loader_processes
 from stepscope.model.log.events import ChildStarted
 from stepscope.model.log.program import DataLoaderMade
+from stepscope.wire.kinds import SHAPE_SHIFT
 
 LINE = 30
 
@@ -30,7 +31,7 @@ def uses(made: Job, pid: int, millis: int, seconds: range) -> None:
     """CPU time of a process in each of these seconds."""
     if "x" not in made.rival_names:
         made.rival_names.append("x")
-    same = {"pid": pid, "name": 0, "child": 1, "cpu_ns": millis * 1_000_000, "interval_ns": S}
+    same = {"pid": pid, "name": 0, "child": 1, "cpu_ns": millis * 1_000_000, "interval_ns": S, "runnable": -1}
     made.rivals += [{"at_ns": second * S, **same} for second in seconds]
 
 
@@ -44,6 +45,32 @@ def idle(made: Job) -> int:
 def test_workers_are_those_that_the_loader_s_line_started() -> None:
     """Another program that the line starts is none, nor is a process that another line starts."""
     assert loader_processes.pids(job(passes=2).session()) == {500, 501, 502, 503}
+
+
+@pytest.mark.parametrize(
+    ("batches", "expected"),
+    [((40, 0), 1), ((40, 9), 1), ((40, 10), 0), ((30, 0, 30, 2), 2), ((9, 0), 0)],  # of the last, too few to tell
+)
+def test_a_worker_that_made_hardly_a_batch_has_no_work(batches: tuple[int, ...], expected: int) -> None:
+    """Whatever CPU time the workers take: they may sleep, or wait for a disk."""
+    made = job(workers=len(batches))
+    taken = made.nexts()
+    for worker, count in enumerate(batches):
+        taken.every(10 * MS, count, dur=MS, arg=1, start=worker * MS, flags=1 + worker << SHAPE_SHIFT)
+    taken.every(10 * MS, 50, dur=MS, arg=1, start=9 * MS)
+    assert idle(made) == expected
+
+
+def test_threads_of_workers_are_those_of_the_looks_at_them() -> None:
+    """Not of other processes of the job, nor of seconds in which nobody looked."""
+    made = job()
+    for pid, found in ((500, (2, 2, -1)), (501, (1, -1, 3)), (900, (9, 9, 9))):
+        uses(made, pid, 900, range(1, 4))
+        for row, count in zip(made.rivals[-3:], found, strict=True):
+            row["runnable"] = count
+    session = made.session()
+    assert loader_processes.threads(session, 0, 10 * S) == 2.0
+    assert loader_processes.threads(session, 3 * S, 10 * S) == -1.0
 
 
 def test_what_the_sampler_leaves_out() -> None:

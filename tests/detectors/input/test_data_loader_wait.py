@@ -182,7 +182,13 @@ def test_workers_are_proposed_where_cpus_are_for_them(*, cpus: int, others: floa
 
 
 def fed(
-    *, workers: int = 2, cores: float = 0.9, idle: int = 0, code: str = "np.linalg.qr(x)", fn: str = "Set.__iter__"
+    *,
+    workers: int = 2,
+    cores: float = 0.9,
+    idle: int = 0,
+    code: str = "np.linalg.qr(x)",
+    fn: str = "Set.__iter__",
+    runnable: int = -1,
 ) -> Job:
     """Steps on four CPUs that wait for a loader whose workers use ``cores`` each, but for ``idle`` of them."""
     job = torch_job(60 * MS, workers=workers)
@@ -193,7 +199,8 @@ def fed(
     for number in range(workers):
         job.child(500 + number, f"Process Process-{number + 1}", line=30)
         if number < busy:
-            job.rival("python train.py", cores=cores, seconds=seconds, pid=500 + number, child=CHILD)
+            about = {"pid": 500 + number, "child": CHILD, "runnable": runnable}
+            job.rival("python train.py", cores=cores, seconds=seconds, **about)
     job.ended_ns = seconds * S
     job.sources[SCRIPT] = code
     return job
@@ -214,6 +221,23 @@ def test_workers_that_take_all_cpus_are_not_to_be_more(cores: float, code: str, 
     assert found.remedies[0].id == first
     assert ("take all CPUs" in found.title) == (cores > 1)
     assert (found.cost.low == 0) == (cores > 1)
+
+
+@pytest.mark.parametrize(
+    ("code", "runnable", "first"),
+    [
+        ("prepare(x)", 2, "one-thread-per-worker"),  # whose library it is, the source need not say
+        ("prepare(x)", 4, "one-thread-per-worker"),
+        ("np.linalg.qr(x)", 1, "less-work-per-sample"),  # each has one thread already
+        ("prepare(x)", -1, "less-work-per-sample"),
+    ],
+)
+def test_threads_that_were_seen_say_more_than_the_source(code: str, runnable: int, first: str) -> None:
+    """Where workers take all CPUs, each with several threads that could run, one thread for each is the remedy."""
+    (found,) = look(DETECTOR, fed(cores=1.9, code=code, runnable=runnable))[0]
+    assert found.remedies[0].id == first
+    seen = [one.value for one in found.evidence if one.metric == "worker_threads"]
+    assert seen == ([runnable] if runnable >= 0 else [])
 
 
 @pytest.mark.parametrize("cores", [0.6, 0.9, 1.9])

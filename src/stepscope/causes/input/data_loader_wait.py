@@ -42,6 +42,8 @@ class LoaderWait:
     """Workers that have hardly any work, while others have: an iterable dataset gives each its own part of the data."""
     crowded: bool = False
     """Whether the workers take all CPUs that the process that trains leaves them."""
+    threads: float = -1.0
+    """Threads of a worker that could run at a moment, on average; -1: not known."""
 
     @property
     def row_ns(self) -> float:
@@ -97,6 +99,7 @@ def build(view: StepsView) -> LoaderWait | None:
         batches=int(inside.sum()),
         idle=loader_processes.idle(view.session, view.worker, loaders[most]) if _streams(loaders[most]) else 0,
         crowded=bool(loaders[most].workers) and _crowded(view),
+        threads=loader_processes.threads(view.session, *steps.span) if loaders[most].workers else -1.0,
     )
 
 

@@ -1,5 +1,8 @@
 """Samples the other processes of the host: which of them use the CPU, and whether the job started them.
 
+Of those that the job started it also says how many of their threads could run at the moment: more than one in each
+worker of a loader, where workers take all CPUs, is a library that starts threads of its own.
+
 All processes are listed once a second; their CPU time is one system call each (``host.cpu_clock``), and /proc/PID is
 read only when a process is seen for the first time. Kernel threads are ignored after that first look.
 """
@@ -21,6 +24,8 @@ _KEEP = 8
 _MIN_CPU_NS = 5_000_000
 """CPU time below which a process is not a rival: half a percent of a core."""
 _KERNEL_PARENT = 2
+_MOST_THREADS = 128
+"""Threads of the job's processes looked at in a second, 20 us each: of a process with more it is not known."""
 _MAX_NAME = 160
 _MAX_NUMBERS = 4_096
 _MAX_RECENT_NAMES = 512
@@ -86,12 +91,18 @@ class RivalSampler:
         if not interval:
             return
         used.sort(reverse=True)
+        left = _MOST_THREADS
         for cpu_ns, pid in used[:_KEEP]:
             if pid not in targets.measured and pid not in targets.own:
                 child = (CHILD if pid in self._job_children else 0) | (
                     TASK if self._cluster.has(pid, targets.measured) else 0
                 )
-                self.rows.add(now_ns - self._origin_ns, pid, self._name_of(pid), child, cpu_ns, interval)
+                runnable = -1
+                if child & CHILD:
+                    runnable, looked = _runnable(pid, left)
+                    left -= looked
+                at_ns = now_ns - self._origin_ns
+                self.rows.add(at_ns, pid, self._name_of(pid), child, cpu_ns, interval, runnable)
 
     def _add_use(self, pid: int, other: _Other, used: list[tuple[int, int]], new: list[int]) -> None:
         now = cpu_clock(pid)
@@ -180,6 +191,24 @@ def _describe(pid: int) -> _Other | None:
         group=int(values[2]),
         kernel=_KERNEL_PARENT in (parent, pid),
     )
+
+
+def _runnable(pid: int, most: int) -> tuple[int, int]:
+    """Threads of a process that run or are ready to, and how many were looked at; (-1, 0) of one that has gone or has more
+    than ``most``."""
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return -1, 0
+    if not threads or len(threads) > most:
+        return -1, 0
+    found = 0
+    for thread in threads:
+        file = ProcFile(f"/proc/{pid}/task/{thread}/stat")
+        stat = file.read()
+        file.close()
+        found += stat[stat.rfind(b")") + 2 :][:1] == b"R"
+    return found, len(threads)
 
 
 def _command(pid: int) -> str:

@@ -1,7 +1,7 @@
 """The worker processes of PyTorch's DataLoaders: which they are, and which of them work.
 
-A worker is started at the line that takes the loader's batches. Of its work the CPU time is known, of the busiest
-processes of each second (``RivalTable``).
+A worker is started at the line that takes the loader's batches. Of its work the batches are known that it made, and its
+CPU time while it is among the busiest processes of a second (``RivalTable``).
 """
 
 from __future__ import annotations
@@ -12,17 +12,21 @@ import numpy as np
 
 from stepscope.model.log.events import ChildStarted
 from stepscope.model.log.program import DataLoaderMade
+from stepscope.wire.kinds import SHAPE_SHIFT, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from stepscope.model.records import RivalTable
+    from stepscope.model.records import I64, RivalTable
     from stepscope.model.session.session import Session, Worker
 
 MOST_ROWS, LEAST_NS = 8, 5_000_000
 """Rows of a second, and the CPU time without which a process has none (``collector.samplers.rivals``)."""
 IDLE_RATIO = 0.25
-"""Of the busiest worker's CPU time: a worker that has less gives hardly a batch, as it has the same work for each."""
+"""Of the busiest worker's batches or CPU time: a worker that has less CPU time gives hardly a batch, as it has the same
+work for each."""
+MIN_BATCHES = 8
+"""For each worker, from which on their numbers are no chance."""
 _STARTED = "Process"
 """Ending of the class names in the commands of multiprocessing's children."""
 
@@ -49,8 +53,26 @@ def cores(session: Session, lo: int, hi: int) -> float:
     return float(table.cpu_ns[mine].sum()) / max(1, hi - lo)
 
 
+def threads(session: Session, lo: int, hi: int) -> float:
+    """Threads of a worker that could run at a moment, on average over the looks at which it worked; -1: not known."""
+    table = session.rivals
+    mine = np.isin(table.pid, list(pids(session))) & (table.at_ns > lo) & (table.at_ns <= hi) & (table.runnable >= 0)
+    return float(table.runnable[mine].mean()) if mine.any() else -1.0
+
+
+def made_by(worker: Worker, made: DataLoaderMade) -> I64:
+    """Batches by the worker that made them, in all passes, as far as records say it. int64[worker]."""
+    records = worker.records
+    mine = (records.kind == Kind.NEXT) & (records.arg == made.id)
+    numbers = (records.flags[mine] >> SHAPE_SHIFT) - 1
+    return np.bincount(numbers[(numbers >= 0) & (numbers < made.workers)], minlength=made.workers)
+
+
 def idle(session: Session, worker: Worker, made: DataLoaderMade) -> int:
     """How many of a loader's workers had hardly any work while another one worked; 0 if that is not known."""
+    batches = made_by(worker, made)
+    if batches.sum() >= MIN_BATCHES * made.workers:
+        return int((batches < IDLE_RATIO * batches.max()).sum())
     children = started(worker, [made])
     passes = [children[at : at + made.workers] for at in range(0, len(children), made.workers)]
     edges = [*(each[-1].at for each in passes), session.manifest.ended_ns or int(session.rivals.at_ns.max(initial=0))]

@@ -10,11 +10,12 @@ meanwhile. One with too few workers makes the steps wait for the slowest.
 ## Evidence
 `wait_ratio`: share of the steady steps in the loader's `next`, timed call by call; `lost_ratio`: at most the share in
 which the GPU was idle, by NVML; `next_ns`: mean time of a `next`; `workers`: its worker processes; `idle_workers`:
-those whose CPU time is under a quarter of the busiest one's; `worker_cores`: CPUs that they take, if those are all.
+those with under a quarter of the busiest one's batches, or, where those are not known, of its CPU time; `worker_cores`:
+CPUs that they take, if those are all; `worker_threads`: runnable threads of a worker, on average.
 
 ## Known limits
-A GPU that is busy with another job's kernels hides the loss. Of what workers do, only their CPU time is known, and only
-while they are among the host's eight busiest processes: which of them made a batch is not seen. DataLoaders that Keras
+A GPU that is busy with another job's kernels hides the loss. Of what workers do, their batches are known, and their CPU
+time, only while they are among the host's eight busiest processes. DataLoaders that Keras
 makes on PyTorch around its input are not the program's, and are left out. Batches that come from something else than a
 DataLoader (a generator, another library's loader) are not seen: then nothing is decided. A step is an optimizer's step:
 with gradient accumulation it has several batches, and the batches of an evaluation count in the step that the
@@ -60,6 +61,9 @@ class Params:
 
     min_lost_ratio: Ratio = Ratio(0.15)
     """Of the steady steps; see INP001."""
+    min_threads: float = 1.5
+    """Runnable threads of a worker, on average, from which its library starts some of its own: with one there is no more
+    than one, and a look between two batches sees none."""
     max_cheap_row: Ns = Ns(50_000)
     """Time of a row that is Python around it. Measured: rows of a TensorDataset take 16 us, by whole batches a third of
     the epoch; workers gained nothing (docs/decisions/0102)."""
@@ -132,12 +136,16 @@ def _of_workers(view: StepsView, wait: LoaderWait) -> Iterator[Evidence]:
     used = view.get(contention.build)
     if wait.crowded and used is not None:
         yield Evidence(metric="worker_cores", value=used.fed, unit="cores")
+    if wait.crowded and wait.threads >= 0:
+        yield Evidence(metric="worker_threads", value=wait.threads, unit="threads")
 
 
 def _about(view: StepsView, wait: LoaderWait, params: Params) -> frozenset[Fact]:
     made = wait.made
     loop, code = view.source_of(made.file), view.source_of(made.fn_file or made.file)
     threaded = code is None or _THREADED.search(code) is not None
+    if wait.threads >= 0:
+        threaded = wait.threads >= params.min_threads
     facts = {
         Fact.CHEAP_ROWS: 0 < wait.row_ns < params.max_cheap_row,
         Fact.IDLE_WORKERS: wait.idle > 0,

@@ -2,6 +2,9 @@
 
 ``_BaseDataLoaderIter.__next__`` serves loaders that make batches in the process and those with workers; a loader's
 iterators of all passes share an id. Writes NEXT records and the log lines ``iterator``, ``data-loader``.
+
+Which of several workers made a batch is read from the iterator's own table of tasks (``_task_info``: the workers of the
+batches that are asked for, by number); nothing is changed in it. A worker that ends while it is waited for is not it.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from typing import TYPE_CHECKING
 from stepscope.agent.core import compiling
 from stepscope.agent.core.weak_ids import WeakIds
 from stepscope.agent.probes.support import defined, drop_our_frame, lacking, leaf, report, user_stack
-from stepscope.wire.kinds import Kind
+from stepscope.wire.kinds import SHAPE_SHIFT, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
     from stepscope.agent.core.foreign import Foreign
     from stepscope.agent.state import AgentState
 
+MAX_WORKER = 254
+"""Workers from this number on are not told apart: a record has eight bits for them."""
 MAX_LOADERS = 1000
 """Loaders that are logged: a program may make one for each pass."""
 
@@ -45,7 +50,7 @@ def _wrap_init(state: AgentState, original: Callable[..., None], known: WeakIds)
     def tell(iterator: Foreign, loader: Foreign) -> None:
         found = loaders.get(loader)
         if found is None:
-            found = _told(state, loader, alike)
+            found = (*_told(state, loader, alike), int(getattr(loader, "num_workers", 0) or 0) > 1)
             loaders.set(loader, found)
         known.set(iterator, found)
 
@@ -120,8 +125,10 @@ def _wrap_next(state: AgentState, original: Callable[..., Foreign], known: WeakI
             except BaseException as error:
                 drop_our_frame(error)
                 raise
-        identity, name = hit[1]
-        flags = 0
+        identity, name, several = hit[1]
+        flags = worker = 0
+        if several:
+            worker = _awaited(self)
         start = now()
         try:
             return original(self)
@@ -129,9 +136,29 @@ def _wrap_next(state: AgentState, original: Callable[..., Foreign], known: WeakI
             flags = drop_our_frame(error)
             raise
         finally:
-            write(start, now() - start, identity, name, kind, flags, thread())
+            spent = now() - start
+            if worker and not flags and _works(self, worker):
+                flags = worker << SHAPE_SHIFT
+            write(start, spent, identity, name, kind, flags, thread())
 
     return next_
+
+
+def _awaited(iterator: Foreign) -> int:
+    """1 + number of the worker that makes the next batch; 0: not known."""
+    try:
+        number = iterator._task_info[iterator._rcvd_idx][0]
+        return number + 1 if 0 <= number < MAX_WORKER else 0
+    except (AttributeError, LookupError, TypeError):  # another PyTorch, or a worker that had nothing more
+        return 0
+
+
+def _works(iterator: Foreign, worker: int) -> bool:
+    """Whether that worker has not ended since."""
+    try:
+        return iterator._workers_status[worker - 1] is True
+    except (AttributeError, LookupError, TypeError):
+        return False
 
 
 TARGETS = (("torch.utils.data.dataloader", attach),)
