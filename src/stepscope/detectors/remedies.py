@@ -41,7 +41,7 @@ class Fact(Enum):
     WHOLE_ARRAYS = "its time is in NumPy's own functions"
     UNSEEN = "what ran then is not known: nothing was sampled"
     IDLE_WORKERS = "some of the workers have hardly any work"
-    CROWDED_WORKERS = "the workers take all CPUs, and their code calls a library that has threads"
+    CROWDED_WORKERS = "the workers take all CPUs, and have several threads, or code that calls a library that has"
     TRAINER = "the Trainer of transformers makes the loader"
     KEPT_IN_VAIN = "its loaders are to keep their workers, and do not"
     SHORT_PASSES = "a pass over the data is no longer than the start of its workers"

@@ -23,8 +23,8 @@ between the calls leave the code cached (2.3 us a call with 60 us of them betwee
 LIGHT_NS = (200, 750, 1_100)
 """Time of a call that is only counted, in C, in a gap of the duty cycle, from cold caches: least, usual, most."""
 HOOK_LIGHTS = 2
-"""A call that PyTorch's hook counts costs as much as so many that are counted in C: 2.2 to 2.9 us against 1.5, after
-8 MB of other data (PyTorch 2.13, Python 3.11, lower quarter of 800 calls); one that it records, 13 to 14."""
+"""A call that PyTorch's hook counts costs as much as so many that are counted in C: 1.3 to 3.3 us against 1.5, after
+8 MB of other data (PyTorch 2.13, Python 3.11, lower quarter of 800 calls); one that it records, 13 to 16."""
 WARM_LIGHT_NS = 100
 """The same with warm caches, at most."""
 

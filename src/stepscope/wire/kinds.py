@@ -36,8 +36,8 @@ class Kind(enum.IntEnum):
     TRACE = 7
     """One tracing of a Python function into a graph. arg: id of the ``trace`` line."""
     NEXT = 8
-    """One Python ``next`` on an iterator of tf.data or of a DataLoader. arg: id of the ``iterator`` line. Flag END at its
-    end. Flag bits 8-15: 1 + number of the DataLoader's worker that made the batch; 0: not known."""
+    """One Python ``next`` on an iterator of tf.data or of a DataLoader. arg: id of the ``iterator`` line. Flag END at
+    its end. Flag bits 8-15: 1 + number of the DataLoader's worker that made the batch; 0: not known."""
     PYFUNC = 9
     """One call of user Python inside the input pipeline: py_function, numpy_function, a generator's ``next``
     or a PyDataset's ``__getitem__``. The name line has ``role``. On tf.data's or Keras' threads."""

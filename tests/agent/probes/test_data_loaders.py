@@ -64,7 +64,7 @@ class Several(_BaseDataLoaderIter):
 
     def __init__(self, loader: Loader, makers: list[int]) -> None:
         super().__init__(loader)
-        self._task_info = {number: (maker,) for number, maker in enumerate(makers)}
+        self._task_info: Foreign = {number: (maker,) for number, maker in enumerate(makers)}
         self._rcvd_idx = 0
         self._workers_status = [True, True, True]
         self.ends: list[int] = []

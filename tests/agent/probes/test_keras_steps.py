@@ -49,7 +49,7 @@ class TorchTrainer(Trainer):
 def test_steps_of_any_backend_are_only_counted_in_gaps(opened: AgentState, armed: Armed, role: str) -> None:
     """Nothing of ours but a counter in C runs in a gap, and the wrapper is back after it."""
     model, make, attribute = type("Model", (TorchTrainer,), {})(), f"make_{role}_function", f"{role}_function"
-    own = type("Trainer", (Trainer,), {"compile": Trainer.compile})
+    own: Foreign = type("Trainer", (Trainer,), {"compile": Trainer.compile})
     keras_steps.attach_compile(opened, types.SimpleNamespace(__name__="keras.src.trainers.trainer", Trainer=own))
     own.compile(model)
     getattr(model, make)()

@@ -6,7 +6,7 @@ import itertools
 import threading
 import traceback
 import types
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.agent.conftest import Armed, Record, read_process
@@ -66,7 +66,7 @@ def runs(armed: Armed) -> list[Record]:
     return read_process(folder).kinds(Kind.INFERENCE)
 
 
-def feed(rows: int) -> dict[str, Any]:
+def feed(rows: int) -> Foreign:
     """An input of so many rows."""
     return {"x": types.SimpleNamespace(shape=(rows, 16))}
 

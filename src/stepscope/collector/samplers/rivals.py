@@ -1,7 +1,7 @@
 """Samples the other processes of the host: which of them use the CPU, and whether the job started them.
 
 Of those that the job started it also says how many of their threads could run at the moment: more than one in each
-worker of a loader, where workers take all CPUs, is a library that starts threads of its own.
+worker of a loader, where workers take all CPUs, is a library that starts more.
 
 All processes are listed once a second; their CPU time is one system call each (``host.cpu_clock``), and /proc/PID is
 read only when a process is seen for the first time. Kernel threads are ignored after that first look.
@@ -194,8 +194,10 @@ def _describe(pid: int) -> _Other | None:
 
 
 def _runnable(pid: int, most: int) -> tuple[int, int]:
-    """Threads of a process that run or are ready to, and how many were looked at; (-1, 0) of one that has gone or has more
-    than ``most``."""
+    """Threads of a process that run or are ready to, and how many were looked at.
+
+    (-1, 0) of a process that has gone, or has more than ``most``.
+    """
     try:
         threads = os.listdir(f"/proc/{pid}/task")
     except OSError:

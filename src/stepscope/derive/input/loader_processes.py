@@ -61,7 +61,7 @@ def threads(session: Session, lo: int, hi: int) -> float:
 
 
 def made_by(worker: Worker, made: DataLoaderMade) -> I64:
-    """Batches by the worker that made them, in all passes, as far as records say it. int64[worker]."""
+    """Batches by the worker that made them, in all passes, of those whose records say it. int64[worker]."""
     records = worker.records
     mine = (records.kind == Kind.NEXT) & (records.arg == made.id)
     numbers = (records.flags[mine] >> SHAPE_SHIFT) - 1

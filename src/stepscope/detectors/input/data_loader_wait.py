@@ -62,8 +62,8 @@ class Params:
     min_lost_ratio: Ratio = Ratio(0.15)
     """Of the steady steps; see INP001."""
     min_threads: float = 1.5
-    """Runnable threads of a worker, on average, from which its library starts some of its own: with one there is no more
-    than one, and a look between two batches sees none."""
+    """Runnable threads of a worker, on average, from which its library starts some. Measured: 1.97 of NumPy's OpenBLAS
+    in each of two workers on two CPUs, 0.83 with one thread for each."""
     max_cheap_row: Ns = Ns(50_000)
     """Time of a row that is Python around it. Measured: rows of a TensorDataset take 16 us, by whole batches a third of
     the epoch; workers gained nothing (docs/decisions/0102)."""

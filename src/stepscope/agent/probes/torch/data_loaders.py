@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from stepscope.agent.state import AgentState
 
 MAX_WORKER = 254
-"""Workers from this number on are not told apart: a record has eight bits for them."""
+"""Workers from this number on have none: a record has eight bits for it."""
 MAX_LOADERS = 1000
 """Loaders that are logged: a program may make one for each pass."""
 

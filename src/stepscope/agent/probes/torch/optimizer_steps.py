@@ -53,7 +53,7 @@ def _exchange(handle: Foreign) -> None:
     PyTorch may be walking its hooks, around this call or on another thread. An entry that goes then raises in the job,
     one that is exchanged does not.
     """
-    hooks = getattr(handle, "hooks_dict_ref", dict)()
+    hooks: dict[int, Foreign] | None = getattr(handle, "hooks_dict_ref", dict)()
     if hooks and handle.id in hooks:
         hooks[handle.id] = _nothing
 
@@ -76,6 +76,7 @@ def _hook(state: AgentState, leave: Callable[[], object]) -> Callable[[Foreign, 
     off = state.hooks.off
     cycle = state.duty_cycle
     counts = cycle.light(Kind.APPLY, now)
+    ours = state.guard(PROBE + ".hook")
 
     def hook(_optimizer: Foreign, _args: Foreign, _kwargs: Foreign) -> None:
         if tracing():
@@ -84,20 +85,22 @@ def _hook(state: AgentState, leave: Callable[[], object]) -> Callable[[Foreign, 
             counts()
             return
         at = now()
-        try:
-            if at >= off.due_ns:
-                off.look(at)
-            frame: FrameType | None = caller(1)
-            while frame is not None and id(frame.f_code) in passed:
-                frame = frame.f_back
-            hit = known.get((id(frame.f_code), frame.f_lasti)) if frame is not None else None
-            name = hit[0] if hit is not None else sites.name(_outside(caller(1), passed))
-            write(at, 0, 0, name, kind, 0, thread())
-        except Exception as error:
-            if not state.failures.swallow(PROBE + ".hook", error):
-                raise
-            if state.failures.of(PROBE) >= MAX_FAILURES:
-                leave()
+        frame: FrameType | None = caller(1)
+        while frame is not None and id(frame.f_code) in passed:
+            frame = frame.f_back
+        hit = known.get((id(frame.f_code), frame.f_lasti)) if frame is not None else None
+        name = hit[0] if hit is not None and at < off.due_ns else look(at, caller(1))
+        write(at, 0, 0, name, kind, 0, thread())
+
+    def look(at: int, frame: FrameType) -> int:
+        """The name of a step, where it is not known, or it is time to see whether measuring is switched off."""
+        name = 0
+        with ours:
+            off.look(at)
+            name = sites.name(_outside(frame, passed))
+        if state.failures.of(PROBE) >= MAX_FAILURES:
+            leave()
+        return name
 
     return hook
 
