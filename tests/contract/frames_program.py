@@ -167,8 +167,8 @@ def _(batch: Foreign) -> None:
 @drives("probes/torch/optimizer_steps.py:_outside", "probes/torch/optimizer_steps.py:_hook")
 def _(batch: Foreign) -> None:
     steps = module("probes/torch/optimizer_steps.py")
-    steps._hook(State, [])(batch, (batch,), {})
-    steps._outside(sys._getframe())
+    steps._hook(State, returns)(batch, (batch,), {})
+    steps._outside(sys._getframe(), {})
 
 
 @drives("probes/tensorflow/session.py:fills_a_queue")

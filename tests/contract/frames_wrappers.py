@@ -127,6 +127,18 @@ def _(batch: Foreign) -> None:
     assert look.ops == 1
 
 
+@drives("probes/onnxruntime/inference.py:_wrap_async")
+def _(batch: Foreign) -> None:
+    inference, waiting = module("probes/onnxruntime/inference.py"), []
+    for original in (lambda *args: waiting.append(args[3]), raises):
+        for callback in (returns, raises):
+            with contextlib.suppress(ValueError):
+                asked = inference._wrap_async(State, original, inference.Models(State))
+                asked(batch, None, {"x": batch}, callback, batch)
+            with contextlib.suppress(ValueError, IndexError):
+                waiting.pop()([batch], batch, "")
+
+
 wrapper("probes/keras/keras_loops.py:_wrap", lambda _: "predict_on_batch")
 wrapper("probes/keras/model_calls.py:_wrap_call")
 wrapper("probes/keras/model_calls.py:_wrap_apply")

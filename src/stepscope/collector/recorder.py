@@ -342,22 +342,10 @@ class Recording:
         mine = {worker.pid for worker in self.drainer.workers.values()}
         return frozenset(mine | {self.job.pid} if self.job else mine)
 
-    def ended_by(self) -> dict[str, int]:
-        """Signals that ended measured processes, by worker; the launcher knows the job's where the kernel does not say.
-
-        0: the process ended by itself.
-        """
-        ended = rundir.read_ended(self.run)
-        known = dict(self.drainer.ends.signals)
-        if self.job is not None and ended is not None:
-            mine = (worker.key for worker in self.drainer.workers.values() if worker.pid == self.job.pid)
-            known.update({key: max(0, -ended.exit_code) for key in mine if key not in known})
-        return known
-
     def _workers(self) -> tuple[WorkerInfo, ...]:
-        merged, ended_by = dict(self._earlier), self.ended_by()
+        merged, signals_of = dict(self._earlier), ended_by(self)
         for key, worker in self.drainer.workers.items():
-            now = msgspec.structs.replace(worker.summary(), signal=ended_by.get(key))
+            now = msgspec.structs.replace(worker.summary(), signal=signals_of.get(key))
             merged[key] = _joined(self._earlier.get(key), now)
         return tuple(sorted(merged.values(), key=lambda info: (info.started_ns, info.key)))
 
@@ -369,6 +357,17 @@ class Recording:
             job_pid=self.job.pid if self.job else 0,
         )
         self.writer.write_manifest(self.manifest)
+
+
+def ended_by(recording: Recording) -> dict[str, int]:
+    """Signals that ended measured processes, by worker; 0: it ended by itself. The launcher knows that of the job where
+    the kernel does not say.
+    """
+    ended, known = rundir.read_ended(recording.run), dict(recording.drainer.ends.signals)
+    if recording.job is not None and ended is not None:
+        mine = (worker.key for worker in recording.drainer.workers.values() if worker.pid == recording.job.pid)
+        known.update({key: max(0, -ended.exit_code) for key in mine if key not in known})
+    return known
 
 
 def _joined(earlier: WorkerInfo | None, now: WorkerInfo) -> WorkerInfo:

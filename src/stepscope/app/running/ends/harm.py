@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING
 
 from stepscope.collector.launch import rundir
+from stepscope.collector.recorder import ended_by
 from stepscope.wire import off
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def enter(recording: Recording) -> None:
 
 def _harmed(recording: Recording) -> Iterator[tuple[str, str]]:
     """(program, what happened) of each measured process that came to harm."""
-    for key, number in recording.ended_by().items():
+    for key, number in ended_by(recording).items():
         worker = recording.drainer.workers[key]
         lines = (worker.info.command, recording.manifest.command)  # multiprocessing's have no program
         named = (off.program_of(line, recording.manifest.cwd) for line in lines if off.is_python(line))
