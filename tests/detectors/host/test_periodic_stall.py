@@ -127,6 +127,7 @@ def test_a_neighbour_with_a_period_is_named() -> None:
             "child": 0,
             "cpu_ns": round(1.5 * S) if s in stalls else S // 100,
             "interval_ns": S,
+            "runnable": -1,
         }
         for s in range(1, 13)
     ]
