@@ -310,15 +310,12 @@ class Job:
             for t, share in percent.items()
         )
 
-    def rival(
-        self, command: str, *, cores: float, seconds: int, pid: int = 900, child: int = 0, runnable: int = -1
-    ) -> None:
+    def rival(self, command: str, *, cores: float, seconds: int, pid: int = 900, **more: int) -> None:
         """Another process that uses CPU at a constant rate."""
         if command not in self.rival_names:
             self.rival_names.append(command)
-        name = self.rival_names.index(command)
-        same = {"pid": pid, "name": name, "child": int(child), "cpu_ns": round(cores * S), "interval_ns": S}
-        same["runnable"] = runnable
+        same = {"pid": pid, "name": self.rival_names.index(command), "child": 0, "runnable": -1}
+        same |= {"cpu_ns": round(cores * S), "interval_ns": S, **more}
         self.rivals += [{"at_ns": second * S, **same} for second in range(1, seconds + 1)]
 
     def child(self, pid: int, command: str, *, line: int) -> None:

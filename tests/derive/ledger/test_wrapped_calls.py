@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from stepscope.derive.ledger import wrapped_calls
-from stepscope.model.records import Gaps
+from stepscope.model.records import Gaps, RecordTable
 from stepscope.wire.call_cost import HOOK_LIGHTS
 from stepscope.wire.kinds import Kind
 
@@ -20,6 +22,14 @@ def gap(kind: Kind, calls: int) -> Gaps:
 @pytest.mark.parametrize("calls", [10, 1_000, 100_000])
 def test_a_step_that_a_hook_counts_costs_more_than_a_call_that_c_counts(calls: int) -> None:
     """PyTorch's hook is a function in Python, in gaps too."""
-    hooked, counted = (wrapped_calls.of_gaps(gap(kind, calls)) for kind in (Kind.APPLY, Kind.NEXT))
+    nothing = RecordTable.empty()
+    hooked, counted = (wrapped_calls.of_gaps(gap(kind, calls), nothing) for kind in (Kind.APPLY, Kind.NEXT))
     assert (hooked.calls, counted.calls) == (calls, calls)
     assert hooked.ns == pytest.approx([HOOK_LIGHTS * ns for ns in counted.ns])
+
+
+def test_what_was_recorded_in_gaps_is_counted_there() -> None:
+    """An update of Keras has a wrapper that nothing detaches."""
+    columns = {field.name: np.zeros(7, np.int64) for field in dataclasses.fields(RecordTable)}
+    recorded = RecordTable(**{**columns, "kind": np.full(7, int(Kind.APPLY))})
+    assert wrapped_calls.of_gaps(gap(Kind.APPLY, 7), recorded).calls == 0
