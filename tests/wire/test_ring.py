@@ -110,6 +110,13 @@ def test_a_ring_file_has_its_name_when_it_is_complete(tmp_path: Path) -> None:
     assert status.st_mode & 0o777 == 0o600
 
 
+def test_a_layout_has_a_version() -> None:
+    """Agent and collector may be of two installations: a change of the header counts its version up."""
+    kinds = "EXECUTION FUNCTION MODEL_CALL GRADIENT NEXT SYNC OP APPLY"
+    found = (ring.UNCOMMITTED_OFFSET, " ".join(kind.name for kind in ring.UNCOMMITTED_KINDS), ring.DOING_OFFSET)
+    assert {2: (64, kinds, 200)}.get(ring.VERSION) == found
+
+
 def test_rebind_moves_a_writer() -> None:
     """The same function writes into another buffer after ``rebind``."""
     first, second = (bytearray(ring.HEADER_BYTES + 2 * ring.RECORD_BYTES) for _ in range(2))

@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     Pack = Callable[..., None]
 
 MAGIC = b"STEPRING"
-VERSION = 1
+VERSION = 2
+"""Of the layout above: a reader knows one."""
 HEADER_BYTES = 4096
 RECORD = struct.Struct("<qqqIHHHHI")
 """Fields: start_ns, dur_ns, arg, name, kind, flags, thread, reserved, seq."""

@@ -148,6 +148,7 @@ def test_reading_while_several_threads_write(writer: RingWriter) -> None:
     [
         (0, b"NOTARING", "expected a ring"),
         (8, struct.pack("<I", 99), "ring version 99"),
+        (8, struct.pack("<I", 1), "ring version 1 "),  # of seven kinds that are counted in gaps
         (12, struct.pack("<I", 48), "records of 48 bytes"),
         (16, struct.pack("<Q", 2**40), "for 1099511627776 slots"),
     ],
