@@ -126,3 +126,57 @@ def test_errors_of_the_callback_are_its_own(session: Foreign, armed: Armed) -> N
         callback([], None, "")
     assert [entry.name for entry in caught.traceback] == ["test_errors_of_the_callback_are_its_own", "fails"]
     assert len(runs(armed)) == 1
+
+
+@pytest.mark.parametrize("names", [("user_data",), ("results", "user_data", "error")])
+def test_a_callback_may_be_called_by_names(session: Foreign, armed: Armed, names: tuple[str, ...]) -> None:
+    """What another library puts between the job and ONNX Runtime is free to."""
+    got: list[Foreign] = []
+
+    def take(results: Foreign, user_data: Foreign, error: Foreign = "") -> None:
+        got.append((results, user_data, error))
+
+    session.run_async(None, feed(1), take, None)
+    given = dict(zip(("results", "user_data", "error"), ("values", "mine", ""), strict=True))
+    by_name = {name: given[name] for name in names}
+    session.waiting[0][0](*(value for name, value in given.items() if name not in names and name != "error"), **by_name)
+    assert got == [("values", "mine", "")]
+    assert len(runs(armed)) == 1
+
+
+def asked_on_threads(session: Foreign, count: int) -> None:
+    """A run asked for by each of so many threads that end at once."""
+    for _ in range(count):
+        thread = threading.Thread(target=session.run_async, args=(None, feed(1), lambda *_: None, None))
+        thread.start()
+        thread.join()
+
+
+def held(session: Foreign) -> int:
+    """Number of what the wrapper holds."""
+    cells = (cell.cell_contents for cell in type(session).run_async.__closure__)
+    return sum(len(value) for value in cells if isinstance(value, (dict, list, set)))
+
+
+def test_nothing_is_kept_of_threads_that_have_ended(session: Foreign, armed: Armed) -> None:
+    """A server may make one for each request."""
+    asked_on_threads(session, 1)
+    session.answer()
+    before = held(session)
+    asked_on_threads(session, 20)
+    for _ in range(20):
+        session.answer()
+    assert held(session) == before
+    assert len(runs(armed)) == 21
+
+
+def test_threads_that_share_a_number_do_not_share_their_runs(
+    session: Foreign, opened: AgentState, armed: Armed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beyond the last number of a thread all have that one: each run still lasts from its own call."""
+    monkeypatch.setattr(opened, "thread", lambda: 65_535)
+    asked_on_threads(session, 3)
+    between = opened.now()
+    for _ in range(3):
+        session.answer()
+    assert all(run.start_ns <= between for run in runs(armed))

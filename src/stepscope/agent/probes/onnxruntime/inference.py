@@ -198,7 +198,6 @@ def _wrap_async(state: AgentState, original: Method, models: Models) -> Method:
     """Give ONNX Runtime a callback that records the run and calls the job's; what is no function stays as it is."""
     caller = sys._getframe
     ours = state.guard("inference.run_async")
-    ended: dict[int, int] = {}
     shapes = shapes_of(state)
 
     @functools.wraps(original)
@@ -209,7 +208,7 @@ def _wrap_async(state: AgentState, original: Method, models: Models) -> Method:
                 name = models.sites(self).name(caller(1))
                 shape = shape_fed(args[1] if len(args) > 1 else kwargs.get("input_feed"), models.bound)
                 flags = shapes.flags(shape) if shape else 0
-                answered = _answered(state, callback, ended, (int(shape[0]) if shape else 0, name, flags))
+                answered = _answered(state, callback, (int(shape[0]) if shape else 0, name, flags))
                 if len(args) > _CALLBACK:
                     args = (*args[:_CALLBACK], answered, *args[_CALLBACK + 1 :])
                 else:
@@ -223,25 +222,35 @@ def _wrap_async(state: AgentState, original: Method, models: Models) -> Method:
     return run_async
 
 
-def _answered(state: AgentState, callback: Method, ended: dict[int, int], run: tuple[int, int, int]) -> Method:
+def _answered(state: AgentState, callback: Method, run: tuple[int, int, int]) -> Method:
     """The callback of a run that begins now; ``run``: its samples, name and flags."""
     samples, name, flags = run
+    newest = _newest_end(state)
     start, thread = state.now(), state.thread()
 
-    def answered(*given: Foreign) -> object:
+    def answered(*given: Foreign, **named: Foreign) -> object:
         end = state.now()
-        begin = max(start, ended.get(thread, 0))
-        ended[thread] = end
+        begin = max(start, newest[0])
+        newest[0] = end
         failed = len(given) > _ERROR and isinstance(given[_ERROR], str) and given[_ERROR]
         how = int(Flag.RAISED) if failed else flags
         state.write(begin, end - begin, samples, name, int(Kind.INFERENCE), how, thread)
         try:
-            return callback(*given)
+            return callback(*given, **named)
         except BaseException as raised:
             drop_our_frame(raised)
             raise
 
     return answered
+
+
+def _newest_end(state: AgentState) -> list[int]:
+    """When the newest run that the calling thread asked for has ended; it goes with the thread and its runs."""
+    local = state.threads.local
+    found: list[int] | None = getattr(local, "newest_end", None)
+    if found is None:
+        found = local.newest_end = [0]
+    return found
 
 
 def _wrap_making(state: AgentState, original: Method, models: Models) -> Method:
