@@ -9,7 +9,7 @@ from stepscope.collector.samplers import rivals
 from stepscope.derive.input import loader_processes
 from stepscope.model.log.events import ChildStarted
 from stepscope.model.log.program import DataLoaderMade
-from stepscope.wire.kinds import SHAPE_SHIFT
+from stepscope.wire.kinds import SHAPE_SHIFT, Flag
 
 LINE = 30
 
@@ -59,6 +59,18 @@ def test_a_worker_that_made_hardly_a_batch_has_no_work(batches: tuple[int, ...],
         taken.every(10 * MS, count, dur=MS, arg=1, start=worker * MS, flags=1 + worker << SHAPE_SHIFT)
     taken.every(10 * MS, 50, dur=MS, arg=1, start=9 * MS)
     assert idle(made) == expected
+
+
+@pytest.mark.parametrize("workers", [2, 4])
+def test_one_batch_in_many_says_nothing_of_the_workers(workers: int) -> None:
+    """They take turns: where one batch in four is recorded, all of these are of one worker."""
+    made = job(workers=workers)
+    flags = 1 << SHAPE_SHIFT | Flag.THINNED
+    made.nexts().every(4 * MS, 200, dur=MS, arg=1, start=MS, flags=flags)
+    assert idle(made) == 0
+    for worker in range(workers):
+        made.nexts().every(4 * MS, 9, dur=MS, arg=1, start=worker * MS, flags=1 + worker << SHAPE_SHIFT)
+    assert idle(made) == 0
 
 
 def test_threads_of_workers_are_those_of_the_looks_at_them() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from stepscope.model.log.events import ChildStarted
 from stepscope.model.log.program import DataLoaderMade
-from stepscope.wire.kinds import SHAPE_SHIFT, Kind
+from stepscope.wire.kinds import SHAPE_SHIFT, Flag, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -61,9 +61,12 @@ def threads(session: Session, lo: int, hi: int) -> float:
 
 
 def made_by(worker: Worker, made: DataLoaderMade) -> I64:
-    """Batches by the worker that made them, in all passes, of those whose records say it. int64[worker]."""
+    """Batches by the worker that made them, in all passes, of those whose records say it. int64[worker].
+
+    Not of one in many that are recorded: workers take turns, so that those may all be of one.
+    """
     records = worker.records
-    mine = (records.kind == Kind.NEXT) & (records.arg == made.id)
+    mine = (records.kind == Kind.NEXT) & (records.arg == made.id) & ((records.flags & Flag.THINNED) == 0)
     numbers = (records.flags[mine] >> SHAPE_SHIFT) - 1
     return np.bincount(numbers[(numbers >= 0) & (numbers < made.workers)], minlength=made.workers)
 

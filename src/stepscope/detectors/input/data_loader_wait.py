@@ -14,9 +14,9 @@ those with under a quarter of the busiest one's batches, or, where those are not
 CPUs that they take, if those are all; `worker_threads`: runnable threads of a worker, on average.
 
 ## Known limits
-A GPU that is busy with another job's kernels hides the loss. Of what workers do, their batches are known, and their CPU
-time, only while they are among the host's eight busiest processes. DataLoaders that Keras
-makes on PyTorch around its input are not the program's, and are left out. Batches that come from something else than a
+A GPU that is busy with another job's kernels hides the loss. Of what workers do, their batches are known (not with
+`in_order=False`), and their CPU time, only while they are among the host's eight busiest. DataLoaders that Keras makes
+on PyTorch around its input are not the program's, and are left out. Batches that come from something else than a
 DataLoader (a generator, another library's loader) are not seen: then nothing is decided. A step is an optimizer's step:
 with gradient accumulation it has several batches, and the batches of an evaluation count in the step that the
 evaluation interrupts. Of several processes that make the same steps, the finding is about the one that waits longest.

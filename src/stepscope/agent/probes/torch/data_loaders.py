@@ -4,7 +4,8 @@
 iterators of all passes share an id. Writes NEXT records and the log lines ``iterator``, ``data-loader``.
 
 Which of several workers made a batch is read from the iterator's own table of tasks (``_task_info``: the workers of the
-batches that are asked for, by number); nothing is changed in it. A worker that ends while it is waited for is not it.
+batches that are asked for, by number); nothing is changed in it. A worker that ends while it is waited for is not it,
+and where ``in_order`` is off it may be any other.
 """
 
 from __future__ import annotations
@@ -50,9 +51,9 @@ def _wrap_init(state: AgentState, original: Callable[..., None], known: WeakIds)
     def tell(iterator: Foreign, loader: Foreign) -> None:
         found = loaders.get(loader)
         if found is None:
-            found = (*_told(state, loader, alike), int(getattr(loader, "num_workers", 0) or 0) > 1)
+            found = _told(state, loader, alike)
             loaders.set(loader, found)
-        known.set(iterator, found)
+        known.set(iterator, (*found, _in_turn(loader)))
 
     @functools.wraps(original)
     def init(self: Foreign, loader: Foreign, *args: Foreign, **kwargs: Foreign) -> None:
@@ -125,9 +126,9 @@ def _wrap_next(state: AgentState, original: Callable[..., Foreign], known: WeakI
             except BaseException as error:
                 drop_our_frame(error)
                 raise
-        identity, name, several = hit[1]
+        identity, name, in_turn = hit[1]
         flags = worker = 0
-        if several:
+        if in_turn:
             worker = _awaited(self)
         start = now()
         try:
@@ -142,6 +143,11 @@ def _wrap_next(state: AgentState, original: Callable[..., Foreign], known: WeakI
             write(start, spent, identity, name, kind, flags, thread())
 
     return next_
+
+
+def _in_turn(loader: Foreign) -> bool:
+    """Whether several workers make the batches, in the order of the data: else the next may be of any of them."""
+    return int(getattr(loader, "num_workers", 0) or 0) > 1 and bool(getattr(loader, "in_order", True))
 
 
 def _awaited(iterator: Foreign) -> int:
