@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import msgspec
+import numpy as np
 import pytest
 from tests.derive.sessions import MS, SCRIPT, Job, S
 from tests.detectors.member_jobs import member
@@ -87,3 +88,65 @@ def test_when_a_killed_rank_ended_its_records_say() -> None:
     ]
     said = first_death.build(SessionView(replace(found.session, workers=tuple(late))))
     assert said.startswith("rank 1 was the first to end: it was killed by SIGKILL, after 61 steps; rank 0")
+
+
+@pytest.mark.parametrize(
+    ("last", "clean", "signals", "says"),
+    [
+        ((60, 61), (False, True), (15, 0), "rank 1 was the first to end: it ended by itself (an error, or an exit)"),
+        ((40, 61), (False, False), (15, 9), "rank 1 was the first to end: it was killed by SIGKILL, after 61 steps"),
+        ((60, 61), (False, False), (15, 15), "rank 0 was the first to end: it was killed by SIGTERM, after 60 steps"),
+        ((20, 61), (False, True), (15, 0), "rank 0 was the first to end: it was killed by SIGTERM, after 20 steps"),
+        ((60, 61), (False, False), (9, 11), "rank 0 was the first to end: it was killed by SIGKILL, after 60 steps"),
+        ((60, 61), (False, False), (15, None), "rank 0 was the first to end: it was killed by SIGTERM"),
+    ],
+)
+def test_what_launchers_end_by_sigterm_was_not_first(
+    last: tuple[int, int], clean: tuple[bool, bool], signals: tuple[int | None, ...], says: str
+) -> None:
+    """A rank that waits for another has its last record up to a second before its end."""
+    said = first_death.build(view(*zip(last, clean, strict=True), signals=signals))
+    assert said.startswith(says)
+    assert ("; rank 0 was killed by SIGTERM at about the same time" in said) == said.startswith("rank 1")
+
+
+@pytest.mark.parametrize("kind", [Kind.SAMPLE, Kind.TICK])
+def test_what_a_sample_stands_for_is_no_time_after_it(kind: Kind) -> None:
+    """A stack sample stands for the time since the one before it, a third of a second on a busy machine."""
+    found = view((64, True), (61, False), signals=(0, 9))
+    first, second = found.session.workers
+    weights = np.where(np.arange(len(second.records)) == len(second.records) - 1, 400 * MS, second.records.dur_ns)
+    kinds = np.where(weights == 400 * MS, int(kind), second.records.kind)
+    sampled = replace(second, records=replace(second.records, dur_ns=weights, kind=kinds))
+    said = first_death.build(SessionView(replace(found.session, workers=(first, sampled))))
+    assert said.startswith("rank 1 was the first to end: it was killed by SIGKILL")
+
+
+@pytest.mark.parametrize("noticed", [299, 3])
+def test_a_rank_that_ran_on_without_the_agent_ended_when_it_was_noticed(noticed: int) -> None:
+    """Its records end minutes before."""
+    found = view((20, False), (61, False), signals=(15, 9))
+    ends = zip(found.session.workers, (300, noticed), strict=True)
+    late = tuple(replace(worker, info=msgspec.structs.replace(worker.info, ended_ns=at * S)) for worker, at in ends)
+    said = first_death.build(SessionView(replace(found.session, workers=late)))
+    assert said.startswith("rank 1 was the first to end: it was killed by SIGKILL")
+
+
+@pytest.mark.parametrize(("number", "clean"), [(6, False), (0, True)])
+def test_of_a_rank_that_was_started_again_the_newest_end_is_meant(number: int, clean: bool) -> None:
+    """Whichever of its processes made most steps."""
+    found = view((64, False), (61, False), signals=(9, 15))
+    again = view((5, clean), (80, False), signals=(number, 15)).session.workers
+    second = [replace(one, info=msgspec.structs.replace(one.info, pid=200 + at)) for at, one in enumerate(again)]
+    moved = [
+        replace(
+            one,
+            info=msgspec.structs.replace(one.info, started_ns=20 * S, ended_ns=(one.info.ended_ns and 20 * S + 1)),
+            records=replace(one.records, start_ns=one.records.start_ns + 20 * S),
+        )
+        for one in second
+    ]
+    said = first_death.build(SessionView(replace(found.session, workers=(*found.session.workers, *moved))))
+    how = "ended by itself" if clean else "was killed by SIGABRT"
+    assert said.startswith(f"rank 0 was the first to end: it {how}")
+    assert "rank 1 was killed by SIGTERM" in said

@@ -21,6 +21,7 @@ from stepscope.derive.view import SessionView
 from stepscope.model.log.cluster import ServerStarted
 from stepscope.model.report.components import COMPONENTS
 from stepscope.model.session import clock_domain
+from stepscope.wire.kinds import Trait, kinds_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -140,12 +141,18 @@ def _member(session: Session, worker: Worker, info: MemberInfo, folder: str) -> 
     )
 
 
+NOTICED_NS = 60_000_000_000
+"""Longest time after which a collector notices that a process has ended: most write every 30 s, and look then."""
+
+
 def _end_of(session: Session, worker: Worker) -> int:
-    """When a process ended; of one that was killed, when its last record did: the collector notices seconds later."""
-    records = worker.records
-    if len(records) and not worker.info.clean_exit:
-        return int((records.start_ns + records.dur_ns).max())
-    return worker.info.ended_ns or session.manifest.ended_ns
+    """When a process ended; of one that was killed, when its last record did, unless it ran on without the agent."""
+    noticed, records = worker.info.ended_ns, worker.records
+    if not len(records) or worker.info.clean_exit:
+        return noticed or session.manifest.ended_ns
+    lasted = np.where(np.isin(records.kind, kinds_with(Trait.OURS)), 0, records.dur_ns)  # theirs are weights
+    last = int((records.start_ns + lasted).max())
+    return noticed if noticed - last > NOTICED_NS else last
 
 
 def _count(steps: Steps) -> int:
