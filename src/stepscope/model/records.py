@@ -166,19 +166,23 @@ class HostTable(Table):
     available_bytes: I64
 
 
-CHILD, TASK = 1, 2
-"""Bits of ``RivalTable.child``: the job started the process (at any depth); it is a task of the job's own cluster."""
+CHILD, TASK, GROUP = 1, 2, 4
+"""Bits of ``RivalTable.child``: the job started the process (at any depth); it is a task of the job's own cluster; it
+is of the job's process group, or descends from one that is, and was not seen to descend from the job. Sessions before
+0.1's GROUP have CHILD for both."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RivalTable(Table):
     """Other processes that used CPU, the largest of each second. int64[sample]. ``name`` is an index into the
-    session's rival names ((pid, command) pairs); ``child`` has the bits CHILD and TASK."""
+    session's rival names ((pid, command) pairs)."""
 
     at_ns: I64
     pid: I64
     name: I64
     child: I64
+    """Bits: 1: the job started it (at any depth); 2: a task of the job's own cluster; 4: of the job's process group and
+    not seen to descend from the job (since 0.1; before, it had bit 1)."""
     cpu_ns: I64
     """CPU time used within the interval that ends at ``at_ns``."""
     interval_ns: I64

@@ -119,7 +119,7 @@ def test_a_worker_that_has_ended_made_no_batch(opened: AgentState) -> None:
 
 @pytest.mark.parametrize("in_order", [False, True])
 def test_out_of_order_a_batch_may_be_of_any_worker(opened: AgentState, in_order: bool) -> None:
-    """PyTorch 2.6 and later: while the first worker is slow, batches of the others are taken, and it is still awaited."""
+    """PyTorch 2.6 and later: while the first worker is slow, batches of the others are taken."""
     loader: Foreign = Loader([5, 6, 7])
     loader.num_workers, loader.in_order = 2, in_order
     assert workers(opened, loader, Several(loader, [0, 1, 0])) == ([1, 2, 1, 0] if in_order else [0] * 4)

@@ -8,6 +8,7 @@ from tests.detectors.jobs import PERIOD, keras_fit, nothing, train_loop
 
 from stepscope.app.report import analyze, step_detail
 from stepscope.errors import UsageError
+from stepscope.model.records import CHILD, GROUP
 from stepscope.model.report.step_detail import StepDetail
 from stepscope.reports import step_text
 from stepscope.wire.kinds import Flag
@@ -121,7 +122,8 @@ def test_a_busy_moment_of_others_is_marked() -> None:
     job.machine(12, others=0.1)
     busy = job.hosts.at_ns > 6 * S
     job.hosts.others_cpu_ns[busy] += 1_500 * MS
-    job.rival("python backup.py", cores=1.5, seconds=12)
+    job.rival("python backup.py", cores=1.5, seconds=12, child=GROUP)  # the same shell started it
+    job.rival("python evaluate.py", cores=1.9, seconds=12, pid=901, child=CHILD, runnable=1)
     found = slow(job)
     assert next(one for one in found.machine if one.name == "others_cpu").raised
     assert found.rival == "python backup.py (1.5 cores)"

@@ -118,7 +118,7 @@ def test_rivals_by_command() -> None:
     assert first.started is not None
     assert first.started.line == 77
     assert (second.name, round(second.cores, 6), second.pids) == ("python archive.py", 0.5, (901, 902))
-    assert (second.child, second.started) == (False, None)
+    assert (second.child, second.companion, second.started) == (False, False, None)
 
 
 def beside(at_once: float | None, *, cpus: float = 2.0, got: float = 0.78, slowed: float = 0.0) -> Contention:

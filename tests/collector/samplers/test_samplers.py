@@ -15,6 +15,7 @@ from stepscope.collector.samplers.host import HostSampler, cpu_clock
 from stepscope.collector.samplers.process import ProcessSampler
 from stepscope.collector.samplers.rivals import RivalSampler
 from stepscope.collector.samplers.threads import ThreadSampler
+from stepscope.model.records import CHILD, GROUP
 
 BUSY = "print('ready', flush=True)\nwhile True: pass"
 PARENT = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {BUSY!r}])"
@@ -166,6 +167,62 @@ def test_rivals_and_children(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rows[rival.pid][2].startswith(sys.executable)
     assert job.pid not in rows
     assert os.getpid() not in rows
+
+
+def marks(sampler: RivalSampler) -> dict[int, int]:
+    """What the newest row of each process says of its origin."""
+    table = sampler.rows.table()
+    return dict(zip(table.pid.tolist(), table.child.tolist(), strict=True))
+
+
+def children_of(pid: int) -> list[int]:
+    """In the order in which it started them."""
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@pytest.mark.parametrize("neighbour", [BUSY, PARENT])
+def test_processes_of_the_jobs_group_are_no_children_of_it(neighbour: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell starts the job and another program in one group: neither is the other's, nor what the other starts."""
+    monkeypatch.setattr(rivals, "_KEEP", 10_000)
+    words = ["sh", "-c", '"$0" -c "$1" & "$0" -c "$2" & wait', sys.executable, PARENT, neighbour]
+    shell = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    sampler = RivalSampler(0)
+    try:
+        assert shell.stdout is not None
+        assert shell.stdout.read(2 * len("ready\n")).count("ready") == 2
+        job, other = children_of(shell.pid)
+        (mine,), (its,) = children_of(job), children_of(other) or [other]
+        for now in (1, 10**9):
+            sampler.sample(now, targets(job, os.getpid()))
+            burn(mine)
+            burn(its)
+    finally:
+        os.killpg(shell.pid, 9)
+        shell.communicate()
+    found = marks(sampler)
+    assert (found[mine], found[its]) == (CHILD, GROUP)
+    assert sampler.children == {mine}
+
+
+def test_before_the_job_is_known_nothing_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The collector may look before the launcher has said which process it is: its children are marked then."""
+    monkeypatch.setattr(rivals, "_KEEP", 10_000)
+    job, rival = start(PARENT), start(BUSY)
+    sampler = RivalSampler(0)
+    try:
+        (child,) = children_of(job.pid)
+        for now, known in ((1, 0), (2, 0), (10**9, job.pid)):
+            sampler.sample(now, targets(known, os.getpid()))
+            burn(child)
+            burn(rival.pid)
+        sampler.sample(2 * 10**9, targets(job.pid, os.getpid()))
+    finally:
+        for process in (job, rival):
+            os.killpg(process.pid, 9)
+            process.communicate()
+    found = marks(sampler)
+    assert (found[child], found[rival.pid]) == (CHILD, 0)
+    assert sampler.children == {child}
 
 
 COMPUTING = """

@@ -18,6 +18,7 @@ from stepscope.derive.view import SessionView
 from stepscope.detectors import base
 from stepscope.detectors.system.no_progress import DETECTOR
 from stepscope.model.log.program import ThreadDied
+from stepscope.model.records import GROUP
 from stepscope.model.report.finding import Report
 from stepscope.model.session.hang import Hang
 from stepscope.wire.kinds import Kind
@@ -109,6 +110,9 @@ def test_a_job_that_waits_for_its_working_child_does_not_hang() -> None:
         job = hung(30, inside=inside)
         job.rival("/usr/bin/convert --all", cores=0.9, seconds=39, child=True)
         assert ("HNG001" in codes(job)) is found
+    job = hung(30, inside=SUBPROCESS)
+    job.rival("/usr/bin/convert --all", cores=0.9, seconds=39, child=GROUP)  # the same shell started it
+    assert "HNG001" in codes(job)
 
 
 @pytest.mark.parametrize("job", [hung(30, inside=SELECT), hung(30, trains=False)])

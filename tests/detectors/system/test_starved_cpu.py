@@ -12,6 +12,7 @@ from tests.detectors.jobs import PERIOD, STEPS, pulled, shared_machine, train_lo
 
 from stepscope.causes.system import contention
 from stepscope.detectors.system.starved_cpu import DETECTOR
+from stepscope.model.records import CHILD, GROUP
 
 FIXTURES = Fixtures(
     firing=lambda: shared_machine(1.0),
@@ -147,18 +148,40 @@ def test_threads_of_a_pool_that_wait_beside_a_busy_step_are_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seen", "whose"), [(True, "that the job itself started"), (False, "started along with the job")]
+    ("child", "runnable", "seen", "whose"),
+    [
+        (CHILD, 1, True, "processes that the job itself started"),
+        (CHILD, 1, False, "processes that the job itself started"),  # a process that it started has started it
+        (GROUP, -1, False, "processes started along with the job"),
+        (GROUP, -1, True, "processes that the job itself started"),
+        (CHILD, -1, True, "processes that the job itself started"),
+        (CHILD, -1, False, "processes started along with the job"),  # of an older session: either of both
+        (0, -1, True, "other processes"),  # the number of a child that has ended
+    ],
 )
-def test_processes_that_the_job_started_are_told_apart_by_name(seen: bool, whose: str) -> None:
+def test_processes_that_the_job_started_are_told_apart_by_name(
+    child: int, runnable: int, seen: bool, whose: str
+) -> None:
     """Only its own children are said to be its own: another job of the same script is in its group as well."""
     job = train_loop(80 * MS)
     job.machine(10, cpus=2, got=1.0, waiting=1.0, others=1.0)
-    job.rival("python archive.py", cores=0.6, seconds=10, pid=903, child=True)
+    job.rival("python archive.py", cores=0.6, seconds=10, pid=903, child=child, runnable=runnable)
     job.rival("/usr/bin/indexer", cores=0.4, seconds=10, pid=904)
     if seen:
         job.child(903, "python archive.py", line=77)
     (found,) = find(job)
-    assert f"processes {whose} take 1 CPU (python archive.py)" in found.title
+    assert f"{whose} take 1 CPU (python archive.py" in found.title
+    assert ("companion" in found.remedies[0].text) is (child != 0)
+
+
+def test_a_child_whose_threads_were_too_many_is_one_where_others_are_told_apart() -> None:
+    """What any row says of the session holds for all of them."""
+    job = train_loop(80 * MS)
+    job.machine(10, cpus=2, got=1.0, waiting=1.0, others=1.0)
+    job.rival("python archive.py", cores=0.6, seconds=10, pid=903, child=CHILD)
+    job.rival("cat", cores=0.1, seconds=1, pid=904, child=GROUP)
+    (found,) = find(job)
+    assert "processes that the job itself started take 1 CPU (python archive.py)" in found.title
 
 
 def test_the_remedy_is_for_the_processes_that_the_title_names() -> None:

@@ -61,7 +61,9 @@ class Rival:
     cores: float
     pids: tuple[int, ...]
     child: bool
-    """Whether it descends from the job, or is of its process group."""
+    """Whether it descends from the job."""
+    companion: bool
+    """Whether it only shares the job's process group. An older session does not say which of both: then both."""
     started: ChildStarted | None
     """When the job was seen to start it."""
 
@@ -311,14 +313,15 @@ def _rivals(session: Session, lo: int, hi: int) -> tuple[Rival, ...]:
     mine = mine.take(~np.isin(mine.pid, list(loader_processes.pids(session))))
     children = {c.pid: c for w in session.workers for c in w.all(ChildStarted)}
     span = max(1, hi - lo)
-    groups: dict[tuple[str, bool], list[int]] = {}
-    for row, (name, child) in enumerate(zip(mine.name, rivals.is_child(mine), strict=True)):
+    groups: dict[tuple[str, bool, bool], list[int]] = {}
+    kin = zip(mine.name, rivals.is_child(mine), rivals.is_companion(mine, session.rivals), strict=True)
+    for row, (name, child, companion) in enumerate(kin):
         text = session.rival_names[int(name)] if int(name) < len(session.rival_names) else "?"
-        groups.setdefault((rivals.short_command(text), bool(child)), []).append(row)
+        groups.setdefault((rivals.short_command(text), bool(child), bool(companion)), []).append(row)
     found = []
-    for (text, child), rows in groups.items():
+    for (text, child, companion), rows in groups.items():
         pids = tuple(sorted({int(p) for p in mine.pid[rows]}))
         started = next((children[p] for p in pids if p in children), None)
         cores = float(mine.cpu_ns[rows].sum()) / span
-        found.append(Rival(name=text, cores=cores, pids=pids, child=child, started=started))
+        found.append(Rival(name=text, cores=cores, pids=pids, child=child, companion=companion, started=started))
     return tuple(sorted(found, key=lambda r: -r.cores))

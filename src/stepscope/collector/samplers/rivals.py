@@ -1,4 +1,5 @@
-"""Samples the other processes of the host: which of them use the CPU, and whether the job started them.
+"""Samples the other processes of the host: which of them use the CPU, and whether the job started them, or whatever
+started the job (they share its process group).
 
 Of those that the job started it also says how many of their threads could run at the moment: more than one in each
 worker of a loader, where workers take all CPUs, is a library that starts more.
@@ -17,7 +18,7 @@ from stepscope.collector.launch.mask import mask_command
 from stepscope.collector.samplers.base import ProcFile, Rows, Targets
 from stepscope.collector.samplers.cluster import ClusterTasks
 from stepscope.collector.samplers.host import cpu_clock
-from stepscope.model.records import CHILD, TASK, RivalTable
+from stepscope.model.records import CHILD, GROUP, TASK, RivalTable
 
 _KEEP = 8
 """Rows per second: the largest users of CPU."""
@@ -55,8 +56,9 @@ class RivalSampler:
         self._origin_ns = origin_ns
         self._others: dict[int, _Other] = {}
         self._numbers: dict[tuple[int, str], int] = {}
-        self._job_children: set[int] = set()
         self._descendants: set[int] = set()
+        self._companions: set[int] = set()
+        """Others of the job's process group, and what these started."""
         self.ended_children: deque[tuple[int, int]] = deque(maxlen=_MAX_ENDED)
         """(time of CLOCK_MONOTONIC, pid) of the newest descendants of the job that have gone."""
         self._job_group = 0
@@ -72,7 +74,8 @@ class RivalSampler:
         """Rows for the largest users of CPU since the last look."""
         interval = now_ns - self._last_ns if self._last_ns else 0
         self._last_ns = now_ns
-        if targets.job_pid and not self._job_group:
+        met = bool(self._job_group)
+        if targets.job_pid and not met:
             described = _describe(targets.job_pid)
             self._job_group = described.group if described else 0
         present = [int(name) for name in os.listdir("/proc") if name.isdigit()]
@@ -87,16 +90,18 @@ class RivalSampler:
         for pid in new:
             self._meet(pid, used if interval else [])
         self._forget_gone(present, now_ns)
-        self._find_children(new, targets)
-        if not interval:
-            return
-        used.sort(reverse=True)
+        if targets.job_pid:  # else all come from process 0
+            self._find_children(new if met else list(self._others), targets)
+        if interval:
+            self._add_rows(now_ns, interval, sorted(used, reverse=True)[:_KEEP], targets)
+
+    def _add_rows(self, now_ns: int, interval: int, used: list[tuple[int, int]], targets: Targets) -> None:
+        """Rows for these processes, given as (CPU time, pid)."""
         left = _MOST_THREADS
-        for cpu_ns, pid in used[:_KEEP]:
+        for cpu_ns, pid in used:
             if pid not in targets.measured and pid not in targets.own:
-                child = (CHILD if pid in self._job_children else 0) | (
-                    TASK if self._cluster.has(pid, targets.measured) else 0
-                )
+                child = CHILD if pid in self._descendants else GROUP if pid in self._companions else 0
+                child |= TASK if self._cluster.has(pid, targets.measured) else 0
                 runnable = -1
                 if child & CHILD:
                     runnable, looked = _runnable(pid, left)
@@ -109,8 +114,8 @@ class RivalSampler:
         use = now - other.cpu_ns
         if use < 0:  # the pid now belongs to another process
             new.append(pid)
-            self._job_children.discard(pid)
             self._descendants.discard(pid)
+            self._companions.discard(pid)
             self._cluster.forget(pid)
             return
         other.cpu_ns = now
@@ -134,25 +139,29 @@ class RivalSampler:
                 if pid in self._descendants:
                     self._descendants.discard(pid)
                     self.ended_children.append((now_ns, pid))
-                self._job_children.discard(pid)
+                self._companions.discard(pid)
                 self._cluster.forget(pid)
 
     def _find_children(self, new: list[int], targets: Targets) -> None:
-        """Mark the new processes that descend from the job; a mark remains when the parent ends."""
+        """Mark new processes that descend from the job, or are of its group; a mark remains when the parent ends."""
+        known = {targets.job_pid, *self._descendants, *self._companions}
         for pid in new:
             seen = []
             at: int = pid
-            while at in self._others and at not in seen and at not in self._job_children and at != targets.job_pid:
+            while at in self._others and at not in seen and at not in known:
                 seen.append(at)
                 at = self._others[at].parent
             other = self._others.get(pid)
-            in_group = other is not None and self._job_group and other.group == self._job_group
             if at == targets.job_pid or at in self._descendants:
-                self._descendants.update(seen)
-            if at == targets.job_pid or at in self._job_children:
-                self._job_children.update(seen)
-            elif in_group and pid not in targets.own:
-                self._job_children.add(pid)
+                found = self._descendants
+            elif at in self._companions:
+                found = self._companions
+            elif other is not None and self._job_group and other.group == self._job_group and pid not in targets.own:
+                found, seen = self._companions, [pid]
+            else:
+                continue
+            found.update(seen)
+            known.update(seen)
 
     def _name_of(self, pid: int) -> int:
         other = self._others[pid]

@@ -13,7 +13,7 @@ import numpy as np
 
 from stepscope.model.log.cluster import ServerStarted
 from stepscope.model.log.events import ChildStarted
-from stepscope.model.records import CHILD, TASK
+from stepscope.model.records import CHILD, GROUP, TASK
 
 if TYPE_CHECKING:
     from stepscope.model.records import I64, Bool, RivalTable
@@ -59,9 +59,19 @@ def _told(rivals: RivalTable) -> I64:
 
 
 def is_child(rivals: RivalTable) -> Bool:
-    """Which rows belong to processes that the job started."""
+    """Which rows belong to processes that the job started; in older sessions, or that share its process group."""
     started: Bool = (rivals.child & CHILD) != 0
     return started
+
+
+def is_companion(rivals: RivalTable, every: RivalTable) -> Bool:
+    """Which rows belong to processes that share the job's process group; in older sessions, or that the job started.
+
+    ``every``: all rows of the session, which say whether it is an older one.
+    """
+    apart = bool(((every.child & GROUP) != 0).any() or (every.runnable >= 0).any())
+    found: Bool = (rivals.child & (GROUP if apart else GROUP | CHILD)) != 0
+    return found
 
 
 def _forked(session: Session) -> I64:

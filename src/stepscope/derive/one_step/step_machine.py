@@ -46,7 +46,8 @@ def build(session: Session, steps: Steps, start: int, end: int) -> tuple[Reading
 def rival(session: Session, start: int, end: int) -> tuple[str, float] | None:
     """The process outside of the job that used most CPU around a step, and its cores; None: none was seen."""
     table = rivals.foreign(session)
-    table = table.take((table.at_ns > start) & (table.at_ns - table.interval_ns < end) & (table.child == 0))
+    around = (table.at_ns > start) & (table.at_ns - table.interval_ns < end)
+    table = table.take(around & ~rivals.is_child(table))
     if not len(table):
         return None
     at = int(np.argmax(table.cpu_ns / np.maximum(table.interval_ns, 1)))

@@ -84,7 +84,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
             Evidence(metric="throttled_cores", value=others.throttled, unit="cores"),
         ),
         cost=cost_of(view, ratio, low=others.low, high=others.high, basis="modelled"),
-        remedies=_remedies(quota=quota, child=bool(rivals) and rivals[0].child),
+        remedies=_remedies(quota=quota, ours=bool(rivals) and (rivals[0].child or rivals[0].companion)),
         explanation="The job's threads were ready to run and waited in the kernel's run queue; the CPUs were busy with "
         "other work. This slows every part of the step that computes; the shares of the other findings remain valid.",
     )
@@ -121,10 +121,10 @@ def _title(contention: Contention, rivals: list[Rival], *, quota: bool) -> str:
 
 def _whose(rival: Rival) -> str:
     """A process of the job's group may have been started by the same shell, before the job."""
-    if not rival.child:
+    if not (rival.child or rival.companion):
         return "other processes"
-    seen = rival.started is not None
-    return "processes that the job itself started" if seen else "processes started along with the job"
+    own = rival.started is not None or not rival.companion
+    return "processes that the job itself started" if own else "processes started along with the job"
 
 
 def _places(view: SessionView, rivals: list[Rival]) -> tuple[Place, ...]:
@@ -133,7 +133,7 @@ def _places(view: SessionView, rivals: list[Rival]) -> tuple[Place, ...]:
     return tuple(dict.fromkeys(view.place(s.file, s.line, function=s.function) for s in started))
 
 
-def _remedies(*, quota: bool, child: bool) -> tuple[Remedy, ...]:
+def _remedies(*, quota: bool, ours: bool) -> tuple[Remedy, ...]:
     if quota:
         return (
             Remedy(id="raise-quota", text="raise the cgroup's cpu.max (container CPU limit), or use fewer threads"),
@@ -141,7 +141,7 @@ def _remedies(*, quota: bool, child: bool) -> tuple[Remedy, ...]:
     when = "at low priority (nice -n 19), or on other cores (taskset)"
     first = f"start these processes after training, {when}"
     return (
-        Remedy(id="separate-cpu", text=first if child else f"run the other processes later, {when}"),
+        Remedy(id="separate-cpu", text=first if ours else f"run the other processes later, {when}"),
         Remedy(id="fewer-rivals", text="run the competing work with fewer processes"),
     )
 
