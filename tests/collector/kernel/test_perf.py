@@ -57,8 +57,9 @@ def test_without_tracefs(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     empty.mkdir()
     monkeypatch.setattr(perf, "_TRACING", empty)
     found = perf.abilities()
-    assert not found.calls
-    assert "mount -t tracefs" in found.missing[0].text
+    assert (found.calls, found.missing) == ({}, ())
+    missing = perf.no_calls("record them")
+    assert (missing.code, "mount -t tracefs" in missing.text) == ("DX144", True)
     words = perf.command(found, 1, "o", 5, Rates(cores=1, faults_per_s=50))
     assert not [word for word in words if "syscalls" in word or "tracepoint" in word]
 

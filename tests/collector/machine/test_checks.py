@@ -75,6 +75,17 @@ def test_rows(tmp_path: Path, files: Mapping[str, str], name: str, outcome: str,
     assert remedy in check.remedy
 
 
+@pytest.mark.parametrize(
+    ("held", "outcome"),
+    [("200000", "ok"), ("c000000000", "ok"), ("8000000000", "blind"), ("4000000000", "blind"), ("0", "blind")],
+)
+def test_calls_without_tracefs_are_seen_by_who_may_load_programs(tmp_path: Path, held: str, outcome: str) -> None:
+    """CAP_SYS_ADMIN, or CAP_BPF with CAP_PERFMON: a BPF program needs no tracefs."""
+    call = "/sys/kernel/tracing/events/syscalls/sys_enter_madvise/id"
+    files = {**hosts.CONTAINER, call: "", "/proc/self/status": f"CapEff:\t{held}\nCpus_allowed_list:\t0-7"}
+    assert all_of(hosts.host(tmp_path, files))["system-calls"].outcome == outcome
+
+
 def test_pools_that_fit_the_quota_are_fine(tmp_path: Path) -> None:
     """Who has set the pools is not told to; one pool that is left out is."""
     pools = {"TF_NUM_INTRAOP_THREADS": "2", "TF_NUM_INTEROP_THREADS": "1", "OMP_NUM_THREADS": "2"}

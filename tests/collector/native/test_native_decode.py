@@ -5,9 +5,11 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.formats.perf_file import CALL, DWARF, PID, TID_OF, PerfFile
 
+from stepscope.collector.kernel.release_calls import ReleaseCall
 from stepscope.collector.memory.address_space import Range, Ranges, ends_in_indirect_call
 from stepscope.collector.native import memory_events
 from stepscope.collector.native.jit_map import JitMap
@@ -72,6 +74,25 @@ def test_memory_events() -> None:
     ]
     assert set(table.window.tolist()) == {3}
     assert set(table.native.tolist()) == {PID, TID_OF}
+
+
+@pytest.mark.parametrize(
+    ("call", "row"),
+    [
+        (("madvise", (ANON, 0x3000, 8)), (MemoryEvent.MADVISE, ANON, 0x3000, 8)),
+        (("munmap", (ANON, 0x3000, 99)), (MemoryEvent.MUNMAP, ANON, 0x3000, 0)),
+        (("brk", (HEAP, 98, 99)), (MemoryEvent.BRK, HEAP, -1, 0)),
+    ],
+)
+def test_calls_that_perf_did_not_record(call: tuple[str, tuple[int, int, int]], row: tuple[int, ...]) -> None:
+    """They stand among the others by their time, without what is no argument of theirs."""
+    name, arguments = call
+    calls = [ReleaseCall(ORIGIN + 45, TID_OF, name, arguments)]
+    table = memory_events.decode(recorded(), PID, origin_ns=ORIGIN, window=3, calls=calls)
+    (at,) = np.flatnonzero(table.at_ns == 45)
+    found = tuple(int(column[at]) for column in (table.kind, table.address, table.bytes, table.detail))
+    assert (found, int(table.weight[at]), int(table.native[at])) == (row, 1, TID_OF)
+    assert (np.diff(table.at_ns) >= 0).all()
 
 
 def test_profiles_of_events(tmp_path: Path) -> None:

@@ -9,16 +9,24 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
+import numpy as np
 import pytest
+from tests.derive.memory_events import COPY, kernel, profile
 
 from stepscope.collector.cpython import bpf_program
 from stepscope.collector.kernel import bpf, perf
+from stepscope.collector.kernel.release_calls import ReleaseCalls
+from stepscope.collector.native import native_window
+from stepscope.collector.native.memory_window import MemoryWindow
 from stepscope.collector.native.native_window import NativeWindow, Taken
+from stepscope.derive.machine import fault_causes
 from stepscope.errors import CaptureError
 from stepscope.formats.native import perf_data
 from stepscope.formats.native.perf_data import Sample
 from stepscope.model.records import MemoryEvent
+from stepscope.model.session.session import Manifest, Session
 from stepscope.model.session.stacks import StackFlag
 
 REFAULTING = """
@@ -50,7 +58,10 @@ def _pid() -> Iterator[int]:
 
 
 def taken(pid: int, folder: Path, seconds: float) -> Taken:
-    window = NativeWindow(pid, folder, perf.abilities(), RATES, seconds)
+    return taken_by(NativeWindow(pid, folder, perf.abilities(), RATES, seconds))
+
+
+def taken_by(window: NativeWindow) -> Taken:
     try:
         deadline = time.monotonic() + 60
         while not window.poll(time.monotonic_ns()) and time.monotonic() < deadline:
@@ -84,6 +95,85 @@ def test_a_process_that_faults_its_memory_in_again(pid: int, tmp_path: Path) -> 
         start, size = int(given.address[0]), int(given.bytes[0])
         inside = (rows.address >= start) & (rows.address < start + size)
         assert inside.mean() > 0.9
+
+
+@needs_perf
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("permitted", [True, False])
+def test_calls_are_seen_without_tracefs(
+    pid: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, permitted: bool
+) -> None:
+    """By a program of ours, where it is permitted; what is lacking is said."""
+    monkeypatch.setattr(perf, "_TRACING", tmp_path)
+    refused = OSError(1, "Operation not permitted")
+    if not permitted:
+        monkeypatch.setattr(native_window, "ReleaseCalls", Mock(side_effect=refused))
+    elif not may_follow(pid):
+        pytest.skip("BPF is not permitted")
+    found = taken(pid, tmp_path / "w", 2.0)
+    said = [one.text for one in found.diagnostics if one.code == perf.NO_CALLS]
+    given = found.events.take(found.events.kind == MemoryEvent.MADVISE)
+    if not permitted:
+        assert len(given) == 0
+        assert ["do not record the calls that return memory" in text for text in said] == [True]
+        return
+    assert bool(said) is not native_window._shown(found.profiles)  # there are few samples on a busy machine
+    assert set(given.detail.tolist()) == {4}
+    assert set(given.native.tolist()) == {pid}
+    assert (np.diff(found.events.at_ns) >= 0).all()
+    assert (given.at_ns >= found.began_ns).all()
+    rows = found.events.take(found.events.kind == MemoryEvent.FAULT)
+    start, size = int(given.address[0]), int(given.bytes[0])
+    assert ((rows.address >= start) & (rows.address < start + size)).mean() > 0.9
+    causes = fault_causes.build(Session(manifest=Manifest(), memory_events=found.events, stacks=found.profiles))
+    assert causes is not None
+    assert causes.main[0] == "MADV_DONTNEED"
+
+
+@needs_perf
+@pytest.mark.timeout(180)
+def test_calls_whose_stacks_no_sample_shows_are_said_to_lack_them(
+    pid: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without frames of the kernel, or where they are too quick for samples of the CPU."""
+    monkeypatch.setattr(perf, "_TRACING", tmp_path)
+    if not may_follow(pid):
+        pytest.skip("BPF is not permitted")
+    window = NativeWindow(pid, tmp_path / "w", replace(perf.abilities(), kernel=False), RATES, 2.0)
+    found = taken_by(window)
+    (said,) = (one.text for one in found.diagnostics if one.code == perf.NO_CALLS)
+    assert "do not show what makes the calls that return memory" in said
+    assert (found.events.kind == MemoryEvent.MADVISE).any()
+
+
+@pytest.mark.parametrize(
+    ("function", "shown"), [("__x64_sys_munmap", True), ("do_madvise", True), ("__x64_sys_mmap", False)]
+)
+def test_samples_of_the_cpu_show_what_makes_the_calls(function: str, shown: bool) -> None:
+    """If one lies in such a call."""
+    stacks = [(COPY, 9.0), ([*COPY, *kernel(function)], 1.0)]
+    assert native_window._shown([profile("page-faults", stacks[:1]), profile("cpu", stacks)]) is shown
+
+
+def may_follow(pid: int) -> bool:
+    """Whether a program may see a process's calls."""
+    try:
+        ReleaseCalls(pid, perf.CALLS).close()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(("faults", "kind"), [(1.0, NativeWindow), (50_000.0, MemoryWindow)])
+def test_no_calls_are_followed_without_need(
+    pid: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, faults: float, kind: type[NativeWindow]
+) -> None:
+    """Nothing is lacking then: of a process that does not fault, and in a window that shows whose pages it holds."""
+    monkeypatch.setattr(native_window, "ReleaseCalls", Mock(side_effect=AssertionError))
+    can = perf.Abilities(perf="true")
+    window = kind(pid, tmp_path / "w", can, replace(RATES, faults_per_s=faults), 1.0)
+    window.close()
+    assert [one.code for one in window._missing if one.code == perf.NO_CALLS] == []
 
 
 @needs_perf

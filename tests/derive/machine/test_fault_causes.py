@@ -104,6 +104,20 @@ def test_who_faults_and_who_gives_back() -> None:
     assert found.low <= 0.6 <= found.high
 
 
+@pytest.mark.parametrize(
+    ("entry", "call"),
+    [("__x64_sys_madvise", "madvise"), ("__arm64_sys_munmap", "munmap"), ("do_brk_flags", "brk"), ("vm_mmap", "")],
+)
+def test_samples_of_the_cpu_say_who_where_perf_did_not_record_the_calls(entry: str, call: str) -> None:
+    """How many calls there were they do not say; a fault in one is none that gives back."""
+    faulting = [*FREE, *kernel(entry, "asm_exc_page_fault")]
+    found = build(faults(40), profile("cpu", [(COPY, 60), ([*FREE, *kernel(entry)], 3), (faulting, 9)]))
+    who = ("libjemalloc.so.2", "tensorflow::Buffer::~Buffer", 0.0)
+    assert [(site.call, site.library, site.caller, site.calls) for site in found.sites] == (
+        [(call, *who)] if call else []
+    )
+
+
 def test_what_lies_outside_of_the_steady_steps_does_not_count() -> None:
     """A window that begins in the warm-up and ends with the process says of the steps what it saw of them."""
     steps = cast("Steps", SimpleNamespace(span=(1000, 1040), steady_count=3))

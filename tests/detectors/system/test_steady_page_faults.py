@@ -184,6 +184,16 @@ def in_steps(event: str, stacks: Sequence[tuple[Sequence[Frame], float]]) -> Sta
     )
 
 
+@pytest.mark.parametrize(("rows", "call"), [(UNMAPPED, "munmap"), (MADVISED, "madvise(MADV_DONTNEED)")])
+@pytest.mark.parametrize("released", [10, 0])
+def test_without_stacks_of_the_calls(rows: list[seen.Row], call: str, released: int) -> None:
+    """Without tracefs the call is known, and who makes it if samples of the CPU lie in it: else no allocator is."""
+    found = look_with_window(rows, free=LIBC_FREE, name="glibc", recorded=False, released=released)
+    who = "the C library's malloc returns memory" if released else "memory is returned"
+    assert f"{who} with {call}, and" in found.title
+    assert (f"what calls {call}" in found.remedies[-1].text) is (released == 0)
+
+
 def look_with_window(
     rows: list[seen.Row],
     *,
@@ -191,8 +201,11 @@ def look_with_window(
     name: str,
     framework: Framework | InferenceSession | None = None,
     dataset: DatasetMade | None = None,
+    recorded: bool = True,
+    released: int = 10,
 ) -> Finding:
-    """What is said of a faulting job with a window of stacks: faults of a copy, memory given back by ``free``."""
+    """What is said of a faulting job with a window of stacks: faults of a copy, memory given back by ``free``, in calls
+    that perf has ``recorded``, with so many samples of the CPU in them."""
     job = refaulting(0.4)
     job.event(framework or Framework(name="tensorflow", version="2.21.0", detail="oneDNN off"))
     if isinstance(framework, InferenceSession):
@@ -209,11 +222,11 @@ def look_with_window(
         memory_events=seen.events([(IN_STEPS + at, kind, a, b, detail) for at, kind, a, b, detail in rows]),
         stacks=(
             in_steps("page-faults", [(seen.COPY, 100)]),
-            in_steps(call, [(free, 10)]),
+            *([in_steps(call, [(free, 10)])] if recorded else []),
             in_steps(
                 "cpu",
                 [([*seen.COPY, *seen.kernel("asm_exc_page_fault")], 1)] * 30
-                + [([*free, *seen.kernel(f"__x64_sys_{call}")], 1)] * 10
+                + [([*free, *seen.kernel(f"__x64_sys_{call}")], 1)] * released
                 + [(seen.COPY, 1)] * 60,
             ),
         ),
@@ -366,11 +379,12 @@ def test_a_generator_dataset_is_not_always_to_blame(job: Callable[[], Job]) -> N
 
 
 @pytest.mark.parametrize(("size", "named"), [(1 << 20, True), (64 << 10, False), (48 << 20, False)])
-def test_a_window_says_whether_the_threshold_matters(size: int, *, named: bool) -> None:
+@pytest.mark.parametrize("recorded", [True, False])
+def test_a_window_says_whether_the_threshold_matters(size: int, *, named: bool, recorded: bool) -> None:
     """The C library keeps blocks up to 32 MiB unless its threshold is pinned; it maps larger ones anew by itself."""
     rows = [(5, seen.MUNMAP, seen.BLOCK, size, 0), (6, seen.MMAP, seen.BLOCK, size, 0), *seen.faults(60)]
     made = DatasetMade(id=9, cls="GeneratorDataset", file="/job/train.py", line=70)
-    found = look_with_window(rows, free=LIBC_FREE, name="glibc", dataset=made)
+    found = look_with_window(rows, free=LIBC_FREE, name="glibc", dataset=made, recorded=recorded, released=0)
     assert ("generator dataset makes it do so" in found.title) == named
     assert ([place.line for place in found.where] == [70]) == named
 

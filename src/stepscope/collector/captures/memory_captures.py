@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from stepscope.collector.captures import window_steps
 from stepscope.collector.captures.native_captures import NativeCaptures
-from stepscope.collector.kernel import perf
 from stepscope.collector.native.memory_window import MemoryWindow
 from stepscope.derive.stacks import memory_stacks
 from stepscope.units import format_bytes, format_ns, format_ratio
@@ -37,7 +36,6 @@ class MemoryCaptures(NativeCaptures):
     """The windows of memory."""
 
     kind, way = "memory", "perf"
-    needless = frozenset({perf.NO_CALLS})
 
     def begin(self, asked: Asked, now_ns: int) -> str:
         """Begin a window, as ``NativeCaptures``; the process also logs what its variables hold."""

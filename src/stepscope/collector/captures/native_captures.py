@@ -39,8 +39,6 @@ class NativeCaptures(WindowCaptures[NativeWindow]):
     """The native windows of one recording."""
 
     kind, way = "native", "perf"
-    needless: frozenset[str] = frozenset()
-    """Codes of abilities that a window does without."""
 
     def begin(self, asked: Asked, now_ns: int) -> str:
         """Begin a window and return its id.
@@ -53,8 +51,6 @@ class NativeCaptures(WindowCaptures[NativeWindow]):
         pid = window_steps.pid_of(self._recording, asked.worker)
         can = perf.abilities()
         for missing in can.missing:
-            if missing.code in self.needless:
-                continue
             self._recording.note(missing.code, missing.text)
         if not can.perf:
             raise CaptureError(can.missing[0].text)

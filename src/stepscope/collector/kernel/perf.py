@@ -119,14 +119,17 @@ def abilities() -> Abilities:
     elif _number("kptr_restrict", default=0) > (1 if free else 0):
         text = "kernel frames in native stacks have no names; run sudo sysctl kernel.kptr_restrict=0"
         missing.append(Diagnostic(code="DX143", text=text))
-    calls = _calls()
-    if not calls:
-        mounted = (_TRACING / "events").is_dir() or not os.access(_TRACING, os.R_OK | os.X_OK)
-        how = "run as root, or grant read access to" if mounted else "run sudo mount -t tracefs nodev"
-        text = "native windows do not record system calls (madvise, munmap, brk): their events cannot be read; "
-        text += f"{how} {_TRACING}"
-        missing.append(Diagnostic(code=NO_CALLS, text=text))
-    return Abilities(perf=program, kernel=kernel, calls=calls, buffers=BUFFERS if free else "", missing=tuple(missing))
+    return Abilities(
+        perf=program, kernel=kernel, calls=_calls(), buffers=BUFFERS if free else "", missing=tuple(missing)
+    )
+
+
+def no_calls(lacking: str) -> Diagnostic:
+    """What a native window lacks where perf's events of ``CALLS`` cannot be read, and the command that allows it."""
+    mounted = (_TRACING / "events").is_dir() or not os.access(_TRACING, os.R_OK | os.X_OK)
+    how = "run as root, or grant read access to" if mounted else "run sudo mount -t tracefs nodev"
+    text = f"native windows do not {lacking} ({', '.join(CALLS)}): perf's events cannot be read; {how} {_TRACING}"
+    return Diagnostic(code=NO_CALLS, text=text)
 
 
 def command(

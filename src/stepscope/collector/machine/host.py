@@ -15,7 +15,7 @@ from pathlib import Path
 from stepscope.collector import nvml
 from stepscope.collector.kernel import counting
 
-_CAPABILITIES = {"CAP_SYS_PTRACE": 19, "CAP_SYS_ADMIN": 21, "CAP_PERFMON": 38}
+_CAPABILITIES = {"CAP_SYS_PTRACE": 19, "CAP_SYS_ADMIN": 21, "CAP_PERFMON": 38, "CAP_BPF": 39}
 """Bits of CapEff. Source: include/uapi/linux/capability.h."""
 
 _MAX_BYTES = 1 << 20

@@ -16,6 +16,9 @@ from stepscope.collector.native.native_decode import FAULTS, event_of
 from stepscope.model.records import Mapped, MemoryEvent, MemoryEventTable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stepscope.collector.kernel.release_calls import ReleaseCall
     from stepscope.formats.native.perf_data import Recorded
 
 MAX_EVENTS = 200_000
@@ -27,13 +30,20 @@ _ARGUMENTS = {
     MemoryEvent.MUNMAP: struct.Struct("<16x2Q"),
     MemoryEvent.BRK: struct.Struct("<16xQ"),
 }
+_NUMBER_OF = {kind: (layout.size - 16) // 8 for kind, layout in _ARGUMENTS.items()}
 _NAMED = {"[heap]": Mapped.HEAP, "[stack]": Mapped.STACK, "//anon": Mapped.ANONYMOUS, "": Mapped.ANONYMOUS}
 _Row = tuple[int, int, int, int, int, int, int, int, int]
 
 
-def decode(recorded: Recorded, pid: int, *, origin_ns: int, window: int) -> MemoryEventTable:
-    """The memory events of one process in one window, in time order."""
+def decode(
+    recorded: Recorded, pid: int, *, origin_ns: int, window: int, calls: Sequence[ReleaseCall] = ()
+) -> MemoryEventTable:
+    """The memory events of one process in one window, in time order; ``calls``: those that perf did not record."""
     rows = _calls_and_faults(recorded, pid, origin_ns, window)
+    rows += [
+        _called((call.at_ns - origin_ns, window, pid, call.native), _CALLS[call.name], call.arguments, 1)
+        for call in calls
+    ]
     rows += [
         (m.at_ns - origin_ns, window, pid, m.tid, MemoryEvent.MMAP, m.start, m.size, 0, 1)
         for m in recorded.mappings
@@ -65,10 +75,15 @@ def _calls_and_faults(recorded: Recorded, pid: int, origin_ns: int, window: int)
             kind = _CALLS[name]
             layout = _ARGUMENTS[kind]
             if len(sample.raw) >= layout.size:
-                address, *more = layout.unpack_from(sample.raw)
-                size, advice = (*more, -1)[0], more[1] if len(more) > 1 else 0
-                rows.append((*head, kind, _signed(address), _signed(size), advice & 0xFFFF, sample.period))
+                rows.append(_called(head, kind, layout.unpack_from(sample.raw), sample.period))
     return rows
+
+
+def _called(head: tuple[int, int, int, int], kind: MemoryEvent, arguments: tuple[int, ...], weight: int) -> _Row:
+    """The row of a call."""
+    address, *more = arguments[: _NUMBER_OF[kind]]
+    size, advice = (*more, -1)[0], more[1] if len(more) > 1 else 0
+    return (*head, kind, _signed(address), _signed(size), advice & 0xFFFF, weight)
 
 
 class _Places:

@@ -58,6 +58,8 @@ class Amounts:
 class MemoryWindow(NativeWindow):
     """One window."""
 
+    follows_calls = False
+
     def __init__(self, pid: int, folder: Path, can: Abilities, rates: Rates, seconds: float) -> None:
         """Begin, as ``NativeWindow``."""
         wanted = max(1, round(rates.faults_per_s / perf.SAMPLES_PER_S))

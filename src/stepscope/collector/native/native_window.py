@@ -13,6 +13,7 @@ import os
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -21,16 +22,20 @@ from stepscope.collector.cpython.bpf_attach import FrameWatch
 from stepscope.collector.cpython.python_memory import Memory
 from stepscope.collector.kernel import bpf, perf, perf_start
 from stepscope.collector.kernel.perf_control import PerfControl
+from stepscope.collector.kernel.release_calls import ReleaseCalls
 from stepscope.collector.native import memory_events
 from stepscope.collector.native.native_decode import StackDecoder
 from stepscope.errors import CaptureError, FormatError
 from stepscope.formats.native import perf_data
 from stepscope.model.report.finding import Diagnostic
+from stepscope.model.session.stacks import FrameKind
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from stepscope.collector.kernel.perf import Abilities, Rates
+    from stepscope.collector.kernel.release_calls import ReleaseCall
     from stepscope.formats.native.perf_data import Recorded
     from stepscope.model.records import MemoryEventTable
     from stepscope.model.session.stacks import StackProfile
@@ -69,6 +74,8 @@ class NativeWindow:
 
     one_page_in = 1
     """Samples are passed whose address is in one of so many pages."""
+    follows_calls = True
+    """Flag: the calls that return memory are recorded, if the process faults."""
 
     def __init__(self, pid: int, folder: Path, can: Abilities, rates: Rates, seconds: float = SECONDS) -> None:
         """Begin: calls are first counted briefly. ``folder`` is made here, and the caller deletes it.
@@ -103,6 +110,7 @@ class NativeWindow:
         """Watch that sees Python's frames at each sample; None: not permitted, or no Python."""
         self._gate = self.watch.program if self.watch is not None else self._bare_gate()
         self._every_cpu = self._gate is not None and self._may_choose
+        self._calls = self._watch_calls()
         try:
             folder.mkdir(parents=True)
             self._prefix = perf_start.words(folder)
@@ -143,6 +151,16 @@ class NativeWindow:
             return bpf.Program(bpf_program.samples_of(self.pid, self.one_page_in))
         except OSError:  # counters of threads cost more and give the same data
             return None
+
+    def _watch_calls(self) -> ReleaseCalls | None:
+        """What shows the calls that perf may not record; None: perf does, none are wanted, or not permitted."""
+        if self._can.calls or not (self._rates.faulting and self.follows_calls):
+            return None
+        with suppress(OSError):
+            if layout_check.is_here(self.pid):
+                return ReleaseCalls(self.pid, perf.CALLS)
+        self._missing.append(perf.no_calls("record the calls that return memory"))
+        return None
 
     @property
     def _files(self) -> str:
@@ -197,9 +215,12 @@ class NativeWindow:
             return now_ns >= self._next_ns and not self._record()
         if self.watch is not None and self._tries:
             self.watch.update()
+        if self._calls is not None:
+            self._calls.update()
         ended, status, usage = os.wait4(self._process.pid, os.WNOHANG)
         if not ended:
-            if now_ns > self._deadline_ns or self._bytes() > MAX_BYTES or self._unchosen:
+            too_much = self._bytes() > MAX_BYTES or (self._calls is not None and self._calls.full)
+            if now_ns > self._deadline_ns or too_much or self._unchosen:
                 self._process.send_signal(signal.SIGINT)
             return False
         self._process.returncode = code = os.waitstatus_to_exitcode(status)
@@ -251,8 +272,18 @@ class NativeWindow:
         """
         began = time.process_time_ns()
         recorded, profiles, diagnostics = self._decoded(origin_ns, window)
-        events = memory_events.decode(recorded, self.pid, origin_ns=origin_ns, window=window)
+        calls = self._released()
+        if calls and not _shown(profiles):
+            diagnostics = (*diagnostics, perf.no_calls("show what makes the calls that return memory"))
+        events = memory_events.decode(recorded, self.pid, origin_ns=origin_ns, window=window, calls=calls)
         return self._taken(began, origin_ns, profiles, events, diagnostics)
+
+    def _released(self) -> list[ReleaseCall]:
+        """The calls that returned memory while perf recorded, if perf has not recorded these itself."""
+        if self._calls is None:
+            return []
+        self._calls.update()
+        return self._calls.between(self.began_ns or self._started_ns, self.ended_ns or time.monotonic_ns())
 
     def _decoded(
         self, origin_ns: int, window: int
@@ -316,6 +347,8 @@ class NativeWindow:
             self._process.wait()
         if self._control is not None:
             self._control.close()
+        if self._calls is not None:
+            self._calls.close()
         if self.watch is not None:
             self.watch.close()
         elif self._gate is not None:
@@ -338,3 +371,9 @@ class NativeWindow:
         except OSError:
             return ""
         return " ".join(text.split())[:_MAX_WORDS]
+
+
+def _shown(profiles: Sequence[StackProfile]) -> bool:
+    """Whether stacks of some samples lie in the calls that return memory."""
+    inside = [frame.function for one in profiles for frame in one.frames if frame.kind is FrameKind.KERNEL]
+    return any(call in function for call in perf.CALLS for function in inside)

@@ -57,7 +57,7 @@ class Site:
     caller: str
     """The function above the allocator; "" if unknown."""
     calls: float
-    """Number of calls that the samples stand for."""
+    """Number of calls that the samples stand for; 0: perf did not record them, it is known by samples of CPU time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,10 +268,29 @@ def _sites(profiles: Mapping[str, StackProfile]) -> tuple[Site, ...]:
         for frames, weight in _by_stack(profile):
             library, caller = _site(frames)
             counts[call, library, caller] += weight
+    timed = {} if counts else _timed(profiles.get("cpu"))
     return tuple(
-        Site(call=call, library=library, caller=caller, calls=calls)
-        for (call, library, caller), calls in _most_first(counts)
+        Site(call=call, library=library, caller=caller, calls=0.0 if timed else weight)
+        for (call, library, caller), weight in _most_first(timed or counts)
     )
+
+
+def _timed(profile: StackProfile | None) -> dict[tuple[str, str, str], float]:
+    """CPU time in the calls that give memory back, by (call, library, caller)."""
+    times: dict[tuple[str, str, str], float] = defaultdict(float)
+    if profile is None:
+        return times
+    known = profile.samples.stack >= 0
+    weights = np.bincount(profile.samples.stack[known], profile.samples.weight[known])
+    for stack in np.flatnonzero(weights):
+        frames = profile.frames_of(int(stack))
+        inside = [f.function for f in frames if f.kind is FrameKind.KERNEL]
+        giving = next((name for name in inside if any(part in name for part in _GIVING_BACK)), "")
+        if giving and _FAULT_ENTRIES.isdisjoint(inside):
+            call = next(call for call in CALLS if call in giving)
+            library, caller = _site([f for f in frames if f.kind is not FrameKind.KERNEL])
+            times[call, library, caller] += float(weights[stack])
+    return times
 
 
 def _most_first(weights: Mapping[K, float]) -> list[tuple[K, float]]:

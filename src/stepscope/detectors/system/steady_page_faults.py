@@ -174,7 +174,7 @@ def _finding(view: SessionView, faults: Faults, causes: FaultCauses | None, para
             high=max(high, FURTHER_GAIN * lost) * faults.busy,
             basis="measured" if sampled else "modelled",
         ),
-        remedies=_remedies(view, serving, faults, causes, known=bool(call or pinned)),
+        remedies=_remedies(view, serving, faults, causes, call, known=_by_allocator(causes, call) or bool(pinned)),
         explanation=_explanation(causes, serving, call, pinned),
     )
 
@@ -207,13 +207,14 @@ def _pinned(causes: FaultCauses | None, serving: Serving, call: str) -> DatasetM
     With a window, only if the blocks have a size for which glibc would have raised its threshold. If no window shows
     what unmaps them, only if malloc serves the tensors, because few other blocks are as large.
     """
-    if call == "munmap" and causes is not None:
-        calls = sum(site.calls for site in causes.sites)
-        size = causes.bytes_back / calls if calls else 0.0
-    elif causes is None:
+    if causes is None:
         return serving.pinned_by if serving.tensors_on_malloc else None
+    calls = sum(site.calls for site in causes.sites)
+    if call == "munmap" and calls:
+        size = causes.bytes_back / calls
     else:
-        size = causes.map_bytes if causes.main[0] == NEW_MAP and serving.tensors_on_malloc else 0.0
+        mapped = call == "munmap" or causes.main[0] == NEW_MAP
+        size = causes.map_bytes if mapped and serving.tensors_on_malloc else 0.0
     return serving.pinned_by if PINNED_BYTES <= size < MAX_THRESHOLD_BYTES else None
 
 
@@ -237,7 +238,13 @@ def _why(causes: FaultCauses | None, serving: Serving, call: str, pinned: Datase
     if not call:
         return f"{who} touches pages; their cause is: {causes.main[0]}"
     why = "; TensorFlow's generator dataset makes it do so" if pinned is not None else ""
-    return f"{serving.name} returns memory with {call}, and {who} faults it in again{why}"
+    returns = f"{serving.name} returns memory" if _by_allocator(causes, call) else "memory is returned"
+    return f"{returns} with {call}, and {who} faults it in again{why}"
+
+
+def _by_allocator(causes: FaultCauses | None, call: str) -> bool:
+    """Whether stacks show what returns the memory; the end of the heap is the C library's to move."""
+    return causes is not None and bool(call) and (bool(causes.sites) or call == GIVEN_BACK["heap trim"])
 
 
 def _explanation(causes: FaultCauses | None, serving: Serving, call: str, pinned: DatasetMade | None) -> str:
@@ -296,13 +303,14 @@ def _of_huge(faults: Faults) -> tuple[Evidence, ...]:
 
 
 def _remedies(
-    view: SessionView, serving: Serving, faults: Faults, causes: FaultCauses | None, *, known: bool
+    view: SessionView, serving: Serving, faults: Faults, causes: FaultCauses | None, call: str, *, known: bool
 ) -> tuple[Remedy, ...]:
-    """Known is which call returns the memory. Huge pages take fewer faults whatever returns it, but none of files."""
-    anonymous = known or causes is None or causes.main[0] == NEW_MAP
+    """Known is what returns the memory. Huge pages take fewer faults whatever returns it, but none of files."""
+    anonymous = known or bool(call) or causes is None or causes.main[0] == NEW_MAP
     larger = _larger_pages(view, serving, faults) if anonymous else ()
     if not known:
-        text = "find out which call returns the memory, and which allocator serves the tensors, before changing any"
+        what = f"what calls {call}" if call else "which call returns the memory, and which allocator serves the tensors"
+        text = f"find out {what}, before changing any{' allocator' if call else ''}"
         return *_settings(view, larger), Remedy(id="find-the-allocator", text=text)
     names = _REMEDIES.get(serving.allocator, _OTHERWISE)
     if serving.tensors_on_malloc:
