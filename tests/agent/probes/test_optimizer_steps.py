@@ -177,3 +177,16 @@ def test_the_hook_leaves_after_three_failures(opened: AgentState, module: Foreig
         module.step(None)
     assert opened.failures.of("optimizer_steps") == 3
     assert not module.hooks[0].__closure__
+
+
+@pytest.mark.parametrize("lacks", ["hooks_dict_ref", "id"])
+def test_a_hook_that_cannot_leave_does_not_raise(opened: AgentState, armed: Armed, lacks: str) -> None:
+    """Another PyTorch may have other handles: the job goes its way, and the log has it."""
+    made = types.ModuleType("torch.optim.optimizer")
+    vars(made).update(chain=chain, hooks=OrderedDict(), own=[])
+    exec(OPTIMIZER.replace("return handle", f"del handle.{lacks}; return handle"), vars(made))
+    opened.attach("torch.optimizer_steps", optimizer_steps.attach, made)
+    vars(opened)["name"] = None
+    for _ in range(5):
+        made.step(None)
+    assert opened.failures.of("optimizer_steps") >= 3

@@ -54,8 +54,9 @@ def _exchange(handle: Foreign) -> None:
     one that is exchanged does not.
     """
     hooks: dict[int, Foreign] | None = getattr(handle, "hooks_dict_ref", dict)()
-    if hooks and handle.id in hooks:
-        hooks[handle.id] = _nothing
+    number = getattr(handle, "id", None)
+    if hooks and number in hooks:
+        hooks[number] = _nothing
 
 
 def _nothing(_optimizer: Foreign, _args: Foreign, _kwargs: Foreign) -> None:
