@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from stepscope.agent.core import compiling
 from stepscope.agent.probes.torch import data_loaders
 from stepscope.wire.kinds import SHAPE_SHIFT, Kind
 
@@ -57,6 +58,19 @@ def test_in_gaps_batches_are_only_counted(opened: AgentState) -> None:
     assert opened.records.written() == 0
     assert list(Loader([3])) == [3]
     assert opened.records.written() == 2
+
+
+def test_the_compiler_reads_no_call_of_ours(opened: AgentState, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would take it for the job's; the batch is the job's as ever."""
+    module = types.SimpleNamespace(_BaseDataLoaderIter=type("_BaseDataLoaderIter", (), dict(vars(_BaseDataLoaderIter))))
+    opened.attach("torch.data_loaders", data_loaders.attach, module)
+    iterator = module._BaseDataLoaderIter(Loader([3, 4]))
+    monkeypatch.setattr(compiling, "is_compiling", lambda: True)
+    assert next(iterator) == 3
+    assert opened.records.written() == 0
+    monkeypatch.undo()
+    assert next(iterator) == 4
+    assert opened.records.written() == 1
 
 
 class Several(_BaseDataLoaderIter):

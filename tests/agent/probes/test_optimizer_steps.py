@@ -12,6 +12,7 @@ import pytest
 from tests.agent.conftest import Armed, Record, read_process
 
 from stepscope.agent import duty_cycle
+from stepscope.agent.core import compiling
 from stepscope.agent.probes.torch import optimizer_steps
 from stepscope.wire.kinds import Kind
 
@@ -135,8 +136,11 @@ def test_in_gaps_steps_are_counted(opened: AgentState, module: Foreign, armed: A
 def test_the_compiler_reads_nothing_that_changes(
     opened: AgentState, module: Foreign, monkeypatch: pytest.MonkeyPatch, armed: Armed
 ) -> None:
-    """While PyTorch's compiler reads the code, the hook asks for nothing else: else it would be compiled again."""
-    monkeypatch.setitem(sys.modules, "torch.compiler", types.SimpleNamespace(is_compiling=lambda: True))
+    """While PyTorch's compiler reads the code, the hook asks for nothing else: else it would be compiled again.
+
+    ``torch.compiler`` is imported after the optimizers (PyTorch 2.13).
+    """
+    monkeypatch.setattr(compiling, "is_compiling", bool)
 
     class Cycle:
         light = opened.duty_cycle.light
@@ -148,10 +152,19 @@ def test_the_compiler_reads_nothing_that_changes(
     monkeypatch.setitem(vars(opened), "duty_cycle", Cycle())
     vars(module)["hooks"].clear()
     opened.attach("torch.optimizer_steps", optimizer_steps.attach, module)
+    compiler = types.SimpleNamespace(is_compiling=lambda: True)
+    dict(optimizer_steps.TARGETS)["torch.compiler"](opened, compiler)
     vars(opened)["now"] = lambda: pytest.fail("asked for the time")
     module.step(None)
     monkeypatch.undo()
     assert written(armed, Kind.APPLY) == []
+
+
+def test_without_a_compiler_nothing_is_compiled(opened: AgentState, module: Foreign, armed: Armed) -> None:
+    """Another PyTorch may have no such function: its steps are recorded all the same."""
+    dict(optimizer_steps.TARGETS)["torch.compiler"](opened, types.SimpleNamespace())
+    module.step(None)
+    assert len(written(armed, Kind.APPLY)) == 1
 
 
 def test_the_agent_leaves_while_hooks_are_walked(opened: AgentState, module: Foreign, armed: Armed) -> None:

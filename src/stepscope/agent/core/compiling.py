@@ -1,15 +1,14 @@
-"""Whether PyTorch's compiler is reading the calling code, not running it: it would take our code for the job's."""
+"""Whether PyTorch's compiler is reading the calling code, not running it: it would take our code for the job's.
+
+``torch.compiler.is_compiling`` says so, and the compiler knows that it is true. The package is imported after the
+modules that have wrappers of ours, so these call ``compiling.is_compiling()``: the function that is here by then.
+"""
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-
-def test() -> Callable[[], bool]:
-    """``torch.compiler.is_compiling``, which its compiler knows to be true; a constant without it (before 2.1)."""
-    found = getattr(sys.modules.get("torch.compiler"), "is_compiling", None)
-    return found if callable(found) else bool
+is_compiling: Callable[[], bool] = bool
+"""A constant until ``torch.compiler`` is imported, and before PyTorch 2.1, which has none."""

@@ -115,12 +115,11 @@ def _wrap_next(state: AgentState, original: Callable[..., Foreign], known: WeakI
     write = state.write
     thread = state.thread
     kind = int(Kind.NEXT)
-    tracing = compiling.test()
 
     @functools.wraps(original)
     def next_(self: Foreign) -> Foreign:
         hit = entries.get(id(self))
-        if hit is None or tracing():
+        if hit is None or compiling.is_compiling():
             try:
                 return original(self)
             except BaseException as error:

@@ -5,7 +5,7 @@ nothing here waits for it. A step is an optimizer's step: gradients that are acc
 Optimizers at other lines have other names; an evaluation has none.
 
 PyTorch's compiler may read the hook as a part of the job's step. What it reads must not change, and of a counter in C
-in the hook's place it warns. So ``tracing`` comes first and alone, and in gaps of the duty cycle the hook counts.
+in the hook's place it warns. So that test comes first and alone, and in gaps of the duty cycle the hook counts.
 """
 
 from __future__ import annotations
@@ -73,14 +73,13 @@ def _hook(state: AgentState, leave: Callable[[], object]) -> Callable[[Foreign, 
     thread = state.thread
     caller = sys._getframe
     kind = int(Kind.APPLY)
-    tracing = compiling.test()
     off = state.hooks.off
     cycle = state.duty_cycle
     counts = cycle.light(Kind.APPLY, now)
     ours = state.guard(PROBE + ".hook")
 
     def hook(_optimizer: Foreign, _args: Foreign, _kwargs: Foreign) -> None:
-        if tracing():
+        if compiling.is_compiling():
             return
         if cycle.detached:
             counts()
@@ -119,4 +118,12 @@ def _outside(frame: FrameType, passed: dict[int, CodeType]) -> FrameType:
     return found or frame
 
 
-TARGETS = (("torch.optim.optimizer", attach),)
+def attach_compiler(state: AgentState, module: Foreign) -> None:
+    """Note the function that says whether the compiler reads the code: its module comes after those with wrappers."""
+    found = getattr(module, "is_compiling", None)
+    if callable(found):
+        compiling.is_compiling = found
+    report(state, PROBE + ":compiler", "" if callable(found) else "no is_compiling")
+
+
+TARGETS = (("torch.optim.optimizer", attach), ("torch.compiler", attach_compiler))
