@@ -12,7 +12,7 @@ from stepscope.derive.input import pipeline
 from stepscope.derive.optrace import chosen_traces
 from stepscope.derive.optrace.node_costs import NodeCosts
 from stepscope.derive.optrace.shape_costs import ShapeCosts
-from stepscope.derive.python import notebook_cells, stack_samples
+from stepscope.derive.python import hot_spots, notebook_cells, stack_samples
 from stepscope.derive.steps import anatomy, joined_threads, named_times, step_finder, steps
 from stepscope.model.log.events import Framework
 from stepscope.model.report.finding import Place
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from stepscope.derive.input.pipeline import Pipeline
     from stepscope.derive.optrace.chosen_traces import ChosenTraces
-    from stepscope.derive.python.stack_samples import HotSpot, Sample
+    from stepscope.derive.python.hot_spots import HotSpot
+    from stepscope.derive.python.stack_samples import Sample, Spot
     from stepscope.derive.steps.anatomy import Anatomy
     from stepscope.derive.steps.named_times import NamedTime
     from stepscope.derive.steps.steps import Steps
@@ -101,9 +102,18 @@ class SessionView:
         """(file, function) of the user's loop."""
         return stack_samples.loop_function(self.samples, self.steps) if self.steps else None
 
+    @cached_property
+    def callers(self) -> tuple[Spot, ...]:
+        """The user's frames from which the loop's function is called, innermost first."""
+        return stack_samples.callers(self.samples, self.loop)
+
+    def statement_of(self, sample: Sample) -> Spot | None:
+        """The line that pays for a sample: of the loop's function, outside of it of those that call it."""
+        return stack_samples.statement_of(sample, self.loop, self.callers)
+
     def hot_spots(self, *components: ComponentName) -> tuple[HotSpot, ...]:
         """Where samples of these components fall."""
-        return stack_samples.hot_spots(self.samples, frozenset(components), self.loop)
+        return hot_spots.hot_spots(self.samples, frozenset(components), self.loop, self.callers)
 
     @cached_property
     def _cells(self) -> dict[str, NotebookCell]:

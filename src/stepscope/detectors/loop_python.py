@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stepscope.causes.general import waits
@@ -10,7 +10,7 @@ from stepscope.causes.host import user_spans
 from stepscope.causes.system import caches
 from stepscope.derive import unmeasured
 from stepscope.derive.numeric import proportion
-from stepscope.derive.python import doing, known_python, stack_samples
+from stepscope.derive.python import costly, doing, hot_spots, known_python, stack_samples
 from stepscope.detectors.base import cost_of
 from stepscope.model.report.finding import Evidence
 from stepscope.units import Ratio
@@ -18,7 +18,8 @@ from stepscope.units import Ratio
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from stepscope.derive.python.stack_samples import HotSpot, Spot
+    from stepscope.derive.python.hot_spots import HotSpot
+    from stepscope.derive.python.stack_samples import Sample, Spot
     from stepscope.derive.steps_view import StepsView
     from stepscope.model.report.finding import Cost, Place
 
@@ -51,6 +52,8 @@ class LoopPython:
     """Part of ``share`` that falls on ``spots``."""
     spots: tuple[HotSpot, ...]
     """Most sampled first."""
+    count: int
+    """Number of samples on them."""
     samples: int
     """Number of samples of all of the loop's Python."""
 
@@ -58,11 +61,6 @@ class LoopPython:
     def ratio(self) -> float:
         """Share of the steady wall time."""
         return self.share * self.part
-
-    @property
-    def count(self) -> int:
-        """Number of samples on these spots."""
-        return sum(spot.samples for spot in self.spots)
 
     @property
     def top(self) -> HotSpot:
@@ -110,11 +108,13 @@ class LoopPython:
             ),
         )
 
-    def cost(self, view: StepsView) -> Cost:
-        """With the interval of the samples, and at most what the step's calls get back of the caches."""
+    def cost(self, view: StepsView, least: float = 1.0) -> Cost:
+        """With the interval of the samples, and at most what the step's calls get back of the caches. ``least``: share
+        of the steps that is saved, if it is less.
+        """
         low, high = proportion.interval(self.part, self.samples)
         most = min(1.0, self.share * high + caches.freed(view.anatomy.ratio("call")))
-        return cost_of(view, self.ratio, low=self.share * low, high=most)
+        return cost_of(view, self.ratio, low=min(self.share * low, least), high=most)
 
 
 def in_arrays(view: StepsView, found: LoopPython) -> bool:
@@ -156,6 +156,45 @@ def who(view: StepsView, spot: Spot, lines: Sequence[int] = ()) -> str:
     return f"the loop's own line {first}" if first == last else f"the loop's own lines {first}-{last}"
 
 
+def by_function(view: StepsView, found: LoopPython, params: Params) -> tuple[LoopPython, ...]:
+    """What was found, by the functions that take at least the least ratio of the steps, each with what it calls, the
+    costliest first. The lines of the functions that make the steps do not count what they call.
+    """
+    between = [s for s in view.samples if s.component == "other-python" and s.culprit is not None]
+    whole = stack_samples.weight_of(between)
+    wanted = {_key(spot.culprit, spot.statement) for spot in found.spots}
+    left = [s for s in between if not s.in_agent and (c := s.culprit) and _key(c, view.statement_of(s)) in wanted]
+    parts = []
+    while left:
+        stacks = [(s.weight_ns, _inner(view, s)) for s in left]
+        chosen = costly.find(stacks, params.min_ratio / found.share * whole)
+        if chosen is None:
+            break
+        mine = [hot_spots.up_to(left[number], chosen.key) for number in chosen.members]
+        parts.append(
+            replace(
+                found,
+                part=chosen.weight_ns / whole,
+                spots=(hot_spots.hot_spot(mine, whole, view.loop, view.callers),),
+                count=len(mine),
+            )
+        )
+        taken = set(chosen.members)
+        left = [s for number, s in enumerate(left) if number not in taken]
+    return tuple(sorted(parts, key=lambda part: -part.part))
+
+
+def _key(culprit: Spot, statement: Spot | None) -> tuple[str, str, int]:
+    return culprit.file, culprit.function, statement.line if statement is not None else 0
+
+
+def _inner(view: StepsView, sample: Sample) -> costly.Path:
+    """The user's frames below those that make the steps; the innermost of these, where there are none."""
+    frames = costly.path(sample.frames)
+    below = tuple(frame for frame in frames if not is_loop(view, frame))
+    return below or frames[-1:]
+
+
 def find(view: StepsView, params: Params, wanted: Callable[[HotSpot], bool]) -> LoopPython | None:
     """The loop's Python on the wanted spots; None if it takes too little time or has too few samples."""
     anatomy = view.anatomy
@@ -174,6 +213,7 @@ def find(view: StepsView, params: Params, wanted: Callable[[HotSpot], bool]) -> 
         share=anatomy.ratio("other-python"),
         part=sum(s.ratio for s in mine),
         spots=mine,
+        count=sum(s.samples for s in mine),
         samples=sum(s.samples for s in every),
     )
     return found if found.count >= params.min_samples and found.ratio >= params.min_ratio else None

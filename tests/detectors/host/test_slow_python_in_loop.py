@@ -47,6 +47,39 @@ def test_logging_now_and_then_is_none() -> None:
     assert codes(job) == []
 
 
+def parts(**shares: int) -> Job:
+    """A loop whose step takes what the functions leave of 100 ms; each of these is sampled that often in a step, after
+    the step, called by ``report``.
+    """
+    job = train_loop(PERIOD - sum(shares.values()) * MS)
+    at = PERIOD - sum(shares.values()) * MS
+    for number, (name, share) in enumerate(shares.items()):
+        moments = [i * PERIOD + at + k * MS for i in range(STEPS) for k in range(share)]
+        entry = Frame(SCRIPT, "main", REPORT), Frame(SCRIPT, "report", 8)
+        job.samples(moments, *entry, *([Frame("/job/metrics.py", name, 10 + number)] if name != "own" else []), dur=MS)
+        at += share * MS
+    return job
+
+
+@pytest.mark.parametrize(
+    ("shares", "named"),
+    [
+        ({"confusion": 30, "histogram": 25, "own": 2}, [("confusion", 0.3), ("histogram", 0.25)]),
+        ({"confusion": 30, "own": 12}, [("confusion", 0.3), ("report", 0.12)]),
+        ({"confusion": 15, "own": 30}, [("report", 0.45)]),
+        ({"a": 9, "b": 9, "c": 9}, [("report", 0.27)]),
+        ({"a": 15, "b": 14, "c": 13, "d": 12}, [("report", 0.54)]),
+    ],
+)
+def test_a_cost_is_that_of_the_function_that_is_named(shares: dict[str, int], named: list[tuple[str, float]]) -> None:
+    """What a remedy for one function removes is the time in it and in what it calls, not all Python of the loop."""
+    found, _ = look(DETECTOR, parts(**shares))
+    assert [(one.where[0].function, round(one.cost.ratio, 2)) for one in found] == named
+    for one, (name, share) in zip(found, named, strict=True):
+        assert f"in {name}" in one.title
+        assert f": {share * 100:.0f} % of the time" in one.title
+
+
 TORCH_LOOP = """\
 import json
 import math

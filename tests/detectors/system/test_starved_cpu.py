@@ -171,7 +171,7 @@ def test_processes_that_the_job_started_are_told_apart_by_name(
         job.child(903, "python archive.py", line=77)
     (found,) = find(job)
     assert f"{whose} take 1 CPU (python archive.py" in found.title
-    assert found.remedies[0].text.startswith("start these processes") is (child != 0)
+    assert found.remedies[0].text.startswith("what the steps do not wait for") is (child != 0)
 
 
 def test_a_child_whose_threads_were_too_many_is_one_where_others_are_told_apart() -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.general import compute_lines
 from stepscope.derive.numeric import intervals
-from stepscope.derive.python import doing, stack_samples
+from stepscope.derive.python import doing, hot_spots, stack_samples
 from stepscope.derive.steps.anatomy import NAMED_BY
 from stepscope.derive.steps.candidate import EVALUATIONS
 from stepscope.derive.steps.steps import names_of
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from stepscope.derive.input.stages import Stage
-    from stepscope.derive.python.stack_samples import HotSpot
+    from stepscope.derive.python.hot_spots import HotSpot
     from stepscope.derive.steps.named_times import NamedTime
     from stepscope.derive.steps_view import StepsView
     from stepscope.model.report.components import ComponentName
@@ -199,7 +199,7 @@ def _compute(view: StepsView, component: ComponentName) -> list[Spent]:
     part = stack_samples.weight_of(inside) / whole if whole else 0.0
     if part < compute_lines.MIN_NAMED or len(inside) < MIN_SAMPLES:
         return []
-    spots = stack_samples.hot_spots(inside, frozenset({component}), view.loop)
+    spots = hot_spots.hot_spots(inside, frozenset({component}), view.loop)
     return [_of_spot(view, spot) for spot in spots]
 
 

@@ -15,14 +15,20 @@ from stepscope.causes.cluster import members
 from stepscope.causes.input import restarted_loader_workers
 from stepscope.causes.system import contention, gpu
 from stepscope.derive import steps_view
-from stepscope.derive.input import keras_loaders, loader_processes
+from stepscope.derive.input import keras_loaders, loader_processes, loader_samples
 from stepscope.derive.numeric import intervals
+from stepscope.derive.python import stack_samples
 from stepscope.derive.steps import calls, step_makers
 from stepscope.derive.view import SessionView
 from stepscope.model.log.program import DataLoaderMade
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.python.costly import Function
+    from stepscope.derive.python.stack_samples import Sample
+    from stepscope.derive.steps.calls import Calls
     from stepscope.derive.steps_view import StepsView
 
 
@@ -44,6 +50,16 @@ class LoaderWait:
     """Whether the workers take all CPUs that the process that trains leaves them."""
     threads: float = -1.0
     """Threads of a worker that could run at a moment, on average; -1: not known."""
+    work: Function | None = None
+    """What of the user's code most of a batch's time is in, if samples show it."""
+
+    @property
+    def makes_rows(self) -> bool:
+        """Whether that may be the dataset's method that makes a row: not the collate function."""
+        if self.work is None:
+            return True
+        method = self.work.entry.function.rpartition(".")[2]
+        return (self.work.entry.file, method) == (self.made.fn_file, self.made.fn_name.rpartition(".")[2])
 
     @property
     def row_ns(self) -> float:
@@ -100,7 +116,21 @@ def build(view: StepsView) -> LoaderWait | None:
         idle=loader_processes.idle(view.session, view.worker, loaders[most]) if _streams(loaders[most]) else 0,
         crowded=bool(loaders[most].workers) and _crowded(view),
         threads=loader_processes.threads(view.session, *steps.span) if loaders[most].workers else -1.0,
+        work=loader_samples.costliest(_samples(view, loaders[most], taken.where(inside))),
     )
+
+
+def _samples(view: StepsView, made: DataLoaderMade, taken: Calls) -> Iterator[Sample]:
+    """The stack samples of those that make its batches: its workers, or the thread of the steps in ``next``."""
+    if not made.workers:
+        at = np.array([sample.at for sample in view.samples], np.int64)
+        during = intervals.overlapping(taken.spans, at, at + 1)
+        yield from (sample for sample, inside in zip(view.samples, during.tolist(), strict=True) if inside)
+        return
+    mine = {child.pid for child in loader_processes.started(view.worker, [made])}
+    for worker in view.session.workers:
+        if worker.info.pid in mine:
+            yield from stack_samples.thread_samples(worker, np.unique(worker.records.thread).tolist())
 
 
 def _streams(made: DataLoaderMade) -> bool:

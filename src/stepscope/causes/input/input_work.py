@@ -206,6 +206,16 @@ def held_up_by(view: StepsView, wait: float) -> float:
     return held_up(wait, working, float(max(1, threads)), work.layout.consumer.cores)
 
 
+def saved_ahead(view: StepsView, lost: float) -> float:
+    """Share of the steps that is saved at least where other processes make the batches that the steps wait for, each as
+    fast as now: on the CPUs that the step leaves (one, if it is not known how many there are), at most down to the rest
+    of the step.
+    """
+    known = len(view.session.host) or view.session.manifest.host.cpus
+    makers = cores(view) - 1.0 if known else 1.0
+    return max(0.0, 1.0 - max(1.0 - lost, lost / makers)) if makers >= 1.0 else 0.0
+
+
 def cores(view: StepsView) -> float:
     """CPUs that the job may use: by its affinity in the steady steps (an ended job has none), and by its quota."""
     host = view.session.host

@@ -14,7 +14,7 @@ from stepscope.derive.python import loop_source
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from stepscope.derive.python.stack_samples import HotSpot
+    from stepscope.derive.python.hot_spots import HotSpot
 
     SourceOf = Callable[[str], str | None]
 

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
 Role = Literal["feeds", "carries", "call", "uses", "other", "unknown"]
-_REPEATING = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_REPEATING = (ast.For, ast.While, *_COMPREHENSIONS)
 
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -60,20 +61,17 @@ def role_of_line(source: str, call_line: int, hot_line: int, model_lines: Collec
         "feeds": its result reaches the call's arguments; "carries": it does too, but is made from what an earlier
         call, or another part of the model, returned (the next token of a decoder), so that no input pipeline could make
         it; "call": it is the call's own statement; "uses": it reads what the call returned; "other": neither;
-        "unknown":
-        the source does not parse, or no loop encloses both lines.
+        "unknown": the source does not parse, or no loop encloses both lines. Where no loop encloses the call, its
+        function is the body of one: each step calls it.
     """
     tree = parsed(source)
     if tree is None:
         return "unknown"
-    loop = _enclosing_loop(tree, call_line)
-    if loop is None or not _covers(loop, hot_line):
-        return "call" if _in_one_comprehension(tree, call_line, hot_line) else "unknown"
-    statements = _statements(loop)
+    statements = _repeated(tree, call_line, hot_line)
     call = _at(statements, call_line)
     hot = _at(statements, hot_line)
     if call is None or hot is None:
-        return "unknown"
+        return "call" if _in_one_comprehension(tree, call_line, hot_line) else "unknown"
     if hot is call:
         return "call"
     if hot in _slice_back(statements, call):
@@ -125,9 +123,7 @@ def feeds(source: str, line: int, call_line: int) -> bool:
     tree = parsed(source)
     if tree is None:
         return False
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
-    around = [n for n in ast.walk(tree) if isinstance(n, kinds) and _covers(n, call_line)]
-    owner = max(around, key=lambda n: n.lineno, default=None)
+    owner = _innermost_function(tree, call_line)
     units = _flat(owner.body if owner is not None else tree.body)
     made, call = _at(units, line), _at(units, call_line)
     return made is not None and call is not None and made is not call and made in _slice_back(units, call)
@@ -149,11 +145,9 @@ def repeating_at(source: str, line: int) -> tuple[int, int] | None:
     tree = parsed(source)
     if tree is None:
         return None
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
-    functions = [n for n in ast.walk(tree) if isinstance(n, kinds) and _covers(n, line)]
-    if not functions:
+    inner = _innermost_function(tree, line)
+    if inner is None:
         return None
-    inner = max(functions, key=lambda n: n.lineno)
     loops = [n for n in ast.walk(inner) if isinstance(n, _REPEATING) and _covers(n, line)]
     first = min(loops, key=lambda n: n.lineno, default=None)
     return (first.lineno, first.end_lineno or first.lineno) if first is not None else None
@@ -167,6 +161,24 @@ def _enclosing_loop(tree: ast.AST, line: int) -> ast.For | ast.While | None:
     """The innermost for or while statement around a line, within one function."""
     loops = [n for n in ast.walk(tree) if isinstance(n, ast.For | ast.While) and _covers(n, line)]
     return max(loops, key=lambda n: n.lineno, default=None)
+
+
+def _repeated(tree: ast.AST, call_line: int, line: int) -> list[_Unit]:
+    """The statements of what is done in each step: the loop around the call, or its function; none if ``line`` is
+    elsewhere, or if the loop may be a comprehension.
+    """
+    loop = _enclosing_loop(tree, call_line)
+    if loop is not None:
+        return _statements(loop) if _covers(loop, line) else []
+    if any(isinstance(n, _COMPREHENSIONS) and _covers(n, call_line) for n in ast.walk(tree)):
+        return []
+    function = _innermost_function(tree, call_line)
+    return _flat(function.body) if function is not None and _covers(function, line) else []
+
+
+def _innermost_function(tree: ast.AST, line: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    functions = [n for n in ast.walk(tree) if isinstance(n, _FUNCTIONS) and _covers(n, line)]
+    return max(functions, key=lambda n: n.lineno, default=None)
 
 
 def _in_one_comprehension(tree: ast.AST, call_line: int, hot_line: int) -> bool:

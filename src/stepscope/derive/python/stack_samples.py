@@ -64,6 +64,9 @@ IMPORTING = "<frozen importlib"
 """Files of Python's import system, as code objects name them."""
 _WRAPPERS = frozenset({"error_handler", "op_dispatch_handler", "binary_op_wrapper", "r_binary_op_wrapper"})
 """Functions of Keras and TensorFlow that only shorten tracebacks, or choose what an operator or op calls."""
+COMPREHENSIONS = (".<locals>.<genexpr>", ".<locals>.<listcomp>", ".<locals>.<dictcomp>", ".<locals>.<setcomp>")
+"""Endings of the names of code that is written inside of a function, and runs as a part of it; lists, dictionaries and
+sets have frames of their own up to Python 3.11."""
 _PER_CALL = ("CallSpec.", "CallContext.")
 """Objects that Keras makes in each call of a layer."""
 
@@ -95,8 +98,13 @@ class Sample:
 
     @property
     def culprit(self) -> Spot | None:
-        """The innermost frame of the user's code."""
-        return next((f for f in reversed(self.frames) if f.own), None)
+        """The innermost frame of the user's code: a comprehension's line is one of the function around it."""
+        own = [f for f in self.frames if f.own]
+        if not own:
+            return None
+        function = plain(own[-1].function)
+        inside = function != own[-1].function and any((f.file, f.function) == (own[-1].file, function) for f in own)
+        return replace(own[-1], function=function) if inside else own[-1]
 
     @property
     def leaf(self) -> Spot:
@@ -160,32 +168,16 @@ class Sample:
         return leaf.function in _OP_FUNCTIONS or "/ops/gen_" in leaf.file
 
 
+def plain(function: str) -> str:
+    """The function in which a comprehension is written; others by their own name."""
+    while ending := next((e for e in COMPREHENSIONS if function.endswith(e)), ""):
+        function = function.removesuffix(ending)
+    return function
+
+
 def is_agent(file: str) -> bool:
     """Whether a file is code of ours inside of the job."""
     return AGENT in file.replace("\\", "/")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HotSpot:
-    """User code sampled within a component, grouped by function and by the statement of the loop."""
-
-    culprit: Spot
-    """The function, with the line most often sampled."""
-    lines: tuple[int, ...]
-    """All sampled lines of the function, most frequent first."""
-    statement: Spot | None
-    """The line of the loop from which it was reached."""
-    samples: int
-    ratio: float
-    """Share of the component's sampled time."""
-    tensorflow_ratio: float
-    """Share of its sampled time inside TensorFlow or Keras."""
-    entered: str
-    """The function called by the statement of the loop, if it has a Python frame; "" for none."""
-    called: str
-    """What the line was calling most often. C functions such as "time.sleep" have no Python frame, so "" is common."""
-    called_ratio: float
-    """Share of its sampled time in ``called``."""
 
 
 def samples(steps: Steps, anatomy: Anatomy) -> tuple[Sample, ...]:
@@ -274,6 +266,22 @@ def loop_function(taken: Sequence[Sample], steps: Steps) -> tuple[str, str] | No
     return max(depth, key=lambda key: depth[key], default=None)
 
 
+def callers(taken: Sequence[Sample], loop: tuple[str, str] | None) -> tuple[Spot, ...]:
+    """The user's frames from which the loop's function is called, innermost first; none if they are not always the
+    same.
+    """
+    calls = [s for s in taken if s.component == "call"]
+    frames, count = next(iter(Counter(_around(s, loop) for s in calls).most_common(1)), ((), 0))
+    return frames if count >= COMMON_RATIO * len(calls) else ()
+
+
+def _around(sample: Sample, loop: tuple[str, str] | None) -> tuple[Spot, ...]:
+    """The user's frames outside of the loop's function, innermost first."""
+    own = [f for f in reversed(sample.frames) if f.own]
+    first = next((i for i, f in enumerate(own) if (f.file, f.function) == loop), len(own))
+    return tuple(f for f in own[first + 1 :] if (f.file, f.function) != loop)
+
+
 def making_steps(taken: Sequence[Sample], loop: tuple[str, str] | None) -> frozenset[tuple[str, str]]:
     """(file, function) of the user's functions that make the steps: the loop's, and those in which the step's calls
     run.
@@ -286,28 +294,6 @@ def _common(taken: Sequence[Sample]) -> set[tuple[str, str]]:
     """The user's functions that stand on most of the stacks."""
     seen = Counter(key for s in taken for key in {(f.file, f.function) for f in s.frames if f.own})
     return {key for key, count in seen.items() if count >= COMMON_RATIO * len(taken)}
-
-
-def hot_spots(
-    taken: Iterable[Sample], components: frozenset[ComponentName], loop: tuple[str, str] | None
-) -> tuple[HotSpot, ...]:
-    """Hot spots of some components, the most frequent first.
-
-    Samples of measuring itself count towards the whole, but are nobody's hot spot.
-    """
-    chosen = [s for s in taken if s.component in components and s.culprit is not None]
-    groups: dict[tuple[str, str, int], list[Sample]] = {}
-    for sample in chosen:
-        if sample.in_agent:
-            continue
-        culprit = sample.culprit
-        statement = statement_of(sample, loop)
-        if culprit is not None:
-            key = (culprit.file, culprit.function, statement.line if statement else 0)
-            groups.setdefault(key, []).append(sample)
-    whole = weight_of(chosen)
-    spots = [_hot_spot(members, whole, loop) for members in groups.values()]
-    return tuple(sorted(spots, key=lambda s: -s.ratio))
 
 
 def lines_of(taken: Sequence[Sample]) -> tuple[tuple[str, str, int, int], ...]:
@@ -334,35 +320,13 @@ def weight_of(taken: Iterable[Sample]) -> int:
     return sum(s.weight_ns for s in taken)
 
 
-def _hot_spot(members: list[Sample], whole: int, loop: tuple[str, str] | None) -> HotSpot:
-    culprits = [c for s in members if (c := s.culprit) is not None]
-    lines = [line for line, _ in Counter(c.line for c in culprits if c.line > 0).most_common()]
-    below: Counter[str] = Counter()
-    for sample in members:
-        below[called(sample)] += sample.weight_ns
-    below.pop("", None)
-    callee, inside = below.most_common(1)[0] if below else ("", 0)
-    entered = Counter(f for s in members if (f := _entered(s, loop)))
-    first = culprits[0]
-    weight = weight_of(members)
-    return HotSpot(
-        culprit=Spot(file=first.file, function=first.function, line=lines[0] if lines else first.line, own=True),
-        lines=tuple(lines),
-        statement=statement_of(members[0], loop),
-        samples=len(members),
-        ratio=weight / whole if whole else 0.0,
-        tensorflow_ratio=weight_of(s for s in members if s.in_tensorflow) / weight if weight else 0.0,
-        entered=entered.most_common(1)[0][0] if entered else "",
-        called=callee,
-        called_ratio=inside / weight if weight else 0.0,
-    )
-
-
-def statement_of(sample: Sample, loop: tuple[str, str] | None) -> Spot | None:
-    """The innermost frame of the loop function on a sample's stack."""
-    if loop is None:
-        return None
-    return next((f for f in reversed(sample.frames) if (f.file, f.function) == loop), None)
+def statement_of(sample: Sample, loop: tuple[str, str] | None, around: Sequence[Spot] = ()) -> Spot | None:
+    """The innermost frame of the loop function on a sample's stack, outside of it of those ``around`` it."""
+    for function in (loop, *((f.file, f.function) for f in around)):
+        found = next((f for f in reversed(sample.frames) if (f.file, f.function) == function), None)
+        if found is not None:
+            return found
+    return None
 
 
 def called(sample: Sample) -> str:
@@ -382,10 +346,3 @@ def inside_call(sample: Sample, loop: tuple[str, str] | None) -> bool:
     frames = sample.frames[: -(len(sample.below_user()) + 1)]
     depth = next((i for i in range(len(frames) - 1, -1, -1) if (frames[i].file, frames[i].function) == loop), None)
     return depth is not None and any(is_framework(frame.file) for frame in frames[depth:])
-
-
-def _entered(sample: Sample, loop: tuple[str, str] | None) -> str:
-    """The function called by the loop's frame."""
-    names = [(f.file, f.function) for f in sample.frames]
-    last = len(names) - 1 - names[::-1].index(loop) if loop is not None and loop in names else len(names)
-    return names[last + 1][1] if last + 1 < len(names) else ""

@@ -119,7 +119,7 @@ def _of_python(view: SessionView, trace: OpView, params: Params) -> Iterator[See
         ),
         cost=cost_of(view, ratio),
         remedies=(
-            Remedy(id="every-n-steps", text=f"call {call.function} every N steps, or after training"),
+            Remedy(id="every-n-steps", text=f"call {call.function} every N steps, or once at the end"),
             Remedy(id="on-device", text="or do its work on the device, and read only the result"),
             Remedy(id="in-another-thread", text="or in another thread or process, while the device computes"),
         ),

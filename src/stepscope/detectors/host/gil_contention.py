@@ -26,7 +26,7 @@ for a CPU; that part is estimated, and the cost then tends to be too low.
 
 ## Remedy
 Do the work in another process (`multiprocessing`, a subprocess), in NumPy or other native code that releases the lock,
-less often, or after training. A one-line experiment: `sys.setswitchinterval(0.0005)` makes each wait shorter.
+less often, or once at the end. A one-line experiment: `sys.setswitchinterval(0.0005)` makes each wait shorter.
 
 ## References
 CPython: Python/ceval_gil.c, sys.setswitchinterval; Linux: proc(5), Documentation/scheduler/sched-stats.rst.
@@ -142,7 +142,7 @@ def _remedies(holder: Holder) -> tuple[Remedy, ...]:
             id="let-go-of-lock",
             text="or use native code that releases the lock: NumPy on whole arrays, numba with nogil, pyarrow",
         ),
-        Remedy(id="do-it-less-often", text=f"or run {function} less often, or after training"),
+        Remedy(id="do-it-less-often", text=f"or run {function} less often, or once at the end"),
         Remedy(
             id="switch-interval",
             text="a one-line experiment: sys.setswitchinterval(0.0005) makes threads release the lock ten times as "

@@ -218,7 +218,7 @@ def _remedies(view: StepsView, stalls: Stalls, *, collected: bool) -> tuple[Reme
     if stalls.component == "other-python" and spot is not None and loop_python.is_loop(view, spot):
         return cheaper
     doer = stalls.name.text if stalls.name is not None else spot.function if spot is not None else "the code there"
-    less = Remedy(id="do-it-less-often", text=f"run {doer} less often, or after training")
+    less = Remedy(id="do-it-less-often", text=f"run {doer} less often, or once at the end")
     return _FIND_OUT, less, *cheaper
 
 

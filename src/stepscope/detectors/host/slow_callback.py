@@ -43,7 +43,7 @@ from stepscope.wire.kinds import Kind, Trait, kinds_with
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.python.stack_samples import HotSpot
+    from stepscope.derive.python.hot_spots import HotSpot
     from stepscope.derive.steps.named_times import NamedTime
     from stepscope.derive.steps.rare import Rare
     from stepscope.derive.steps.steps import Steps

@@ -9,15 +9,16 @@ The device waits while the loop's thread runs this code. Tools that see only ops
 problem.
 
 ## Evidence
-`other_python_ratio`: share of the steady wall time that no probe names, measured as the remainder.
-`samples_on_code`: stack samples of the loop's thread on the function named, with their interval. User spans that hold
-at least half of that time are named, with their share.
+`other_python_ratio`: share of the steady wall time that no probe names, measured as the remainder. `samples_on_code`:
+stack samples of the loop's thread in the function named and in what it calls, with their interval: each of up to three
+functions has its cost. User spans that hold at least half of that time are named, with their share.
 
 ## Known limits
 In jobs of PyTorch, JAX and NumPy only functions are named whose sampled lines call nothing of these, by their source:
 GEN012 has the lines of the rest. While a C call holds the interpreter lock, its sample is attributed to the next line.
-At 20 samples a second, a run of 10 s gives shares within about 6 points. Code that reads much memory evicts what the
-step's ops read: what their calls may get back is part of the cost's upper end alone.
+Many functions of which none takes a tenth of the time are GEN012's. At 20 samples a second, a run of 10 s gives shares
+within about 6 points. Code that reads much memory evicts what the step's ops read: what their calls may get back is
+part of the cost's upper end alone.
 
 ## Remedy
 Do it every N steps, vectorise it, move it to another thread or process, or into the compiled step. The loop's own
@@ -48,8 +49,12 @@ if TYPE_CHECKING:
     from stepscope.detectors.loop_python import LoopPython
 
 
+MAX_FOUND = 3
+"""Findings: further functions are in the lines of GEN012."""
+
+
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
-    """Yield at most one finding: the function with the most samples."""
+    """Yield a finding for each of the costliest functions."""
     untold = unmeasured.framework(view)
     found = loop_python.find(
         view,
@@ -59,18 +64,21 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
             and (not untold or loop_python.calls_none(view, spot))
         ),
     )
-    steps = view.steps
-    if found is None:
-        return
-    top = found.top
+    if found is not None:
+        for part in loop_python.by_function(view, found, params)[:MAX_FOUND]:
+            yield _finding(view, part, params, untold)
+
+
+def _finding(view: StepsView, found: LoopPython, params: Params, untold: str) -> Seen:
+    steps, top = view.steps, found.top
     role = statement_role.build(view, top)
     after = role in {"uses", "carries"}
     each = turn_words.each(view, top.culprit)
     per_step = f"{format_ns(found.ratio * steps.steady_ns / steps.steady_count)} a step"
     position = "on the results of the step" if after else "between the steps"
-    yield Seen(
-        title=f"slow Python code in the loop {position} takes {each or per_step}, mostly in "
-        f"{found.who(view)}: {format_ratio(found.ratio)} of the time",
+    return Seen(
+        title=f"slow Python code in the loop {position} takes {each or per_step}, in {found.who(view)}: "
+        f"{format_ratio(found.ratio)} of the time",
         severity=severity_of(found.ratio),
         confidence=0.85,
         pipeline_stage="output-processing" if after else "none",
@@ -108,7 +116,7 @@ def _remedies(view: StepsView, found: LoopPython, *, next_waits: bool) -> tuple[
     if next_waits:
         return (vectorise,)
     return (
-        Remedy(id="do-it-less-often", text=f"run {spot.function} every N steps, or after training"),
+        Remedy(id="do-it-less-often", text=f"run {spot.function} every N steps, or once at the end"),
         vectorise,
         Remedy(id="move-off-thread", text="or hand it to another thread or process, so that the next step can start"),
     )

@@ -11,7 +11,9 @@ meanwhile. One with too few workers makes the steps wait for the slowest.
 `wait_ratio`: share of the steady steps in the loader's `next`, timed call by call; `lost_ratio`: at most the share in
 which the GPU was idle, by NVML; `next_ns`: mean time of a `next`; `workers`: its worker processes; `idle_workers`:
 those with under a quarter of the busiest one's batches, or, where those are not known, of its CPU time; `worker_cores`:
-CPUs that they take, if those are all; `worker_threads`: runnable threads of a worker, on average.
+CPUs that they take, if those are all; `worker_threads`: runnable threads of a worker, on average. The first place is
+the function that most stack samples under the loader's fetch are in: the dataset's, the collate function or what these
+call; where no function has most of them, the dataset's method.
 
 ## Known limits
 A GPU that is busy with another job's kernels hides the loss. Of what workers do, their batches are known (not with
@@ -40,7 +42,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.input import data_loader_wait
+from stepscope.causes.input import data_loader_wait, input_work
 from stepscope.causes.system import contention
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
 from stepscope.detectors.remedies import Fact, loader_workers, trainer_workers
@@ -147,7 +149,7 @@ def _about(view: StepsView, wait: LoaderWait, params: Params) -> frozenset[Fact]
     if wait.threads >= 0:
         threaded = wait.threads >= params.min_threads
     facts = {
-        Fact.CHEAP_ROWS: 0 < wait.row_ns < params.max_cheap_row,
+        Fact.CHEAP_ROWS: 0 < wait.row_ns < params.max_cheap_row and wait.makes_rows,
         Fact.IDLE_WORKERS: wait.idle > 0,
         Fact.CROWDED_WORKERS: wait.crowded and threaded,
         Fact.TRAINER: loop is not None and _TRAINER.search(loop) is not None and not _loops(loop, made.line),
@@ -163,19 +165,26 @@ def _loops(source: str, line: int) -> bool:
 
 
 def _least(view: StepsView, wait: LoaderWait) -> float:
-    """What is saved at least: other processes make the batches on the CPUs that the host has, or as fast again; nothing
-    is certain where more workers would gain nothing."""
+    """What is saved at least: nothing is certain where more workers would gain nothing."""
     if wait.idle or wait.crowded:
         return 0.0
-    makers = max(1, view.session.manifest.host.cpus - 1) if wait.made.workers == 0 else 2
-    rest = 1.0 - wait.lost_ratio
-    return max(0.0, 1.0 - max(rest, wait.lost_ratio / makers)) if makers > 1 else min(rest, wait.lost_ratio)
+    if wait.made.workers == 0:
+        return input_work.saved_ahead(view, wait.lost_ratio)
+    return max(0.0, 1.0 - max(1.0 - wait.lost_ratio, wait.lost_ratio / 2))  # twice as many
 
 
 def _places(view: StepsView, wait: LoaderWait) -> tuple[Place, ...]:
-    """The user's function that makes a sample, and the loop that takes the batches."""
-    made = wait.made
+    """The user's function that most of a batch's time is in, else the one that makes a sample; the loop that takes the
+    batches.
+    """
+    made, work = wait.made, wait.work
     places = [view.place(made.fn_file, made.fn_line, function=made.fn_name)] if made.fn_file else []
+    if work is not None:
+        entry = work.entry
+        places = [
+            view.place(work.file, min(work.lines), max(work.lines), work.function),
+            view.place(entry.file, entry.line, function=entry.function),
+        ][: 1 if (entry.file, entry.function) == (work.file, work.function) else 2]
     if made.file:
         places.append(view.place(made.file, made.line, function=made.function))
     return tuple(places)
@@ -183,7 +192,8 @@ def _places(view: StepsView, wait: LoaderWait) -> tuple[Place, ...]:
 
 def _remedies(view: StepsView, wait: LoaderWait) -> tuple[Remedy, ...]:
     made = wait.made
-    less = f"less work in {made.fn_name}: decode less, do it once, vectorise" if made.fn_name else "less work a sample"
+    doer = wait.work.function if wait.work is not None else made.fn_name
+    less = f"less work in {doer}: decode less, do it once, vectorise" if doer else "less work a sample"
     if made.workers == 0:
         workers = [
             Remedy(id="loader-workers", text=loader_workers(view)),

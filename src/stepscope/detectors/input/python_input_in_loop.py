@@ -12,18 +12,20 @@ would do.
 `other_python_ratio`: share of the steady wall time that no probe names, measured as the remainder. `samples`: stack
 samples of the loop's thread (about 20 a second) that fall on the function named; the share has their interval. Def-use
 analysis of the loop's source shows whether a statement feeds the step. Work on the step's results, such as the next
-token of a decoder, counts as Python on results (HST001), not as input. A batch that tf.data holds ready costs the loop
-itself up to 0.3 ms: only preparation beyond that counts. User spans that hold at least half of that time are named,
-with their share.
+token of a decoder, counts as Python on results (HST001), not as input. The cost is what all of it takes; the lower end
+is what is saved if other processes make the batches ahead, on the CPUs that the step leaves. A batch that tf.data holds
+ready costs the loop itself up to 0.3 ms: only preparation beyond that counts. User spans that hold at least half of
+that time are named, with their share.
 
 ## Known limits
-A sample inside a C call that holds the interpreter lock lands on the line after it. If the source is not available, the
-code counts as slow Python in the loop (HST001).
+Where no loop is around the call, its function is taken for one that each step calls. A sample inside a C call that
+holds the interpreter lock lands on the line after it. If the source is not available, the code counts as slow Python in
+the loop (HST001).
 
 ## Remedy
 Move the preparation into a tf.data pipeline with `map` and `prefetch`; without TensorFlow make the next batch in
-another process, where a CPU is idle. Vectorise it with NumPy over the whole batch, or do it once before the loop, if it
-uses no random numbers.
+another process, where a CPU is idle: it saves little where the step is much shorter than that. Vectorise it with NumPy
+over the whole batch, or do it once before the loop, if it uses no random numbers.
 
 ## References
 tf.data performance guide, prefetching; training-pipeline analysis (Rand 2020), stage preprocessing.
@@ -35,7 +37,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.host import statement_role
-from stepscope.causes.input import input_cause, random_input
+from stepscope.causes.input import input_cause, input_work, random_input
 from stepscope.derive.input.pipeline import MAX_HANDOVER_NS
 from stepscope.derive.python import loop_source
 from stepscope.detectors import drawn, loop_python
@@ -47,8 +49,12 @@ from stepscope.units import Ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.python.stack_samples import HotSpot
+    from stepscope.derive.python.hot_spots import HotSpot
     from stepscope.derive.steps_view import StepsView
+    from stepscope.detectors.loop_python import LoopPython
+
+MOST = 0.5
+"""Of the preparation: making batches ahead is advised first only if it saves that much of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,39 +73,50 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
         return
     if found.ratio - params.handover * steps.steady_count / steps.steady_ns < params.min_ratio:
         return
-    draw = random_input.at(view, found.top.culprit)
-    once = f", or once before the loop {drawn.IF_THE_SAME}" if draw is None else ""
+    most = next(iter(loop_python.by_function(view, found, params)), found)
+    part = min(1.0, most.top.ratio / found.part)
+    ahead = input_work.saved_ahead(view, found.ratio)
     yield Seen(
-        title=f"the loop prepares each batch in Python before the step, mostly in {found.who(view)}: "
-        f"{format_ratio(found.ratio)} of the time",
+        title=f"the loop prepares each batch in Python before the step: {format_ratio(found.ratio)} of the time, "
+        f"{format_ratio(part)} of it in {most.who(view)}",
         severity=severity_of(found.ratio),
         confidence=0.85,
-        where=found.places(view),
+        where=most.places(view),
         evidence=found.evidence(view, "samples_on_input_code", params),
-        cost=found.cost(view),
-        remedies=(
-            Remedy(
-                id="use-tf-data",
-                text="move the preparation into tf.data (map with num_parallel_calls, prefetch), so that the next "
-                "batch is made while the step runs",
-            ),
-            Remedy(
-                id="make-ahead",
-                text="make the next batch in another process (a thread, where NumPy does the work) while the step runs",
-            ),
-            Remedy(
-                id="vectorise",
-                text=f"or vectorise {found.who(view)}: work on whole batches{once}",
-            ),
-            Remedy(
-                id="less-in-numpy",
-                text=f"or give {found.who(view)} less to do: smaller, narrower arrays, only what the step reads{once}",
-            ),
-        ),
-        about=frozenset({Fact.WHOLE_ARRAYS}) if loop_python.in_arrays(view, found) else frozenset(),
+        cost=found.cost(view, ahead),
+        remedies=_remedies(view, most, ahead_first=ahead >= MOST * found.ratio),
+        about=frozenset({Fact.WHOLE_ARRAYS}) if loop_python.in_arrays(view, most) else frozenset(),
         explanation="The time lies between two calls of the step, on the thread that makes them; the loop's source "
         "shows that the result goes into the step's arguments.",
     )
+
+
+def _remedies(view: StepsView, most: LoopPython, *, ahead_first: bool) -> tuple[Remedy, ...]:
+    """``ahead_first``: batches that are made ahead save most of the time, as the step leaves them time and CPUs."""
+    draw = random_input.at(view, most.top.culprit)
+    once = f", or once before the loop {drawn.IF_THE_SAME}" if draw is None else ""
+    who = most.who(view)
+    less = (
+        Remedy(id="vectorise", text=f"or vectorise {who}: work on whole batches{once}"),
+        Remedy(
+            id="less-in-numpy",
+            text=f"or give {who} less to do: smaller, narrower arrays, only what the step reads{once}",
+        ),
+    )
+    return (*_AHEAD, *less) if ahead_first else (*less, *_AHEAD)
+
+
+_AHEAD = (
+    Remedy(
+        id="use-tf-data",
+        text="or move the preparation into tf.data (map with num_parallel_calls, prefetch), so that the next "
+        "batch is made while the step runs",
+    ),
+    Remedy(
+        id="make-ahead",
+        text="or make the next batch in another process (a thread, where NumPy does the work) while the step runs",
+    ),
+)
 
 
 def _feeds(view: StepsView, spot: HotSpot) -> bool:

@@ -139,7 +139,7 @@ def _remedies(*, quota: bool, ours: bool) -> tuple[Remedy, ...]:
             Remedy(id="raise-quota", text="raise the cgroup's cpu.max (container CPU limit), or use fewer threads"),
         )
     when = "at low priority (nice -n 19), or on other cores (taskset)"
-    first = f"start these processes after training, {when}"
+    first = f"what the steps do not wait for, start when the job has ended, {when}"
     return (
         Remedy(id="separate-cpu", text=first if ours else f"run the other processes later, {when}"),
         Remedy(id="fewer-rivals", text="run the competing work with fewer processes"),

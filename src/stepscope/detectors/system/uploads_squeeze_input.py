@@ -19,7 +19,8 @@ compare it with. An upload that blocks the step's thread is a blocking save (HST
 for input. The sender is not known here, only that it is in this network namespace.
 
 ## Remedy
-Upload between epochs or after training, limit the rate of the upload, compress it, or use another interface for it.
+Upload between epochs or when the job has ended, limit the rate of the upload, compress it, or use another interface
+for it.
 
 ## References
 Training-pipeline analysis (Rand 2020), network-out against network-in; tc(8).
@@ -79,7 +80,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
         ),
         cost=cost_of(view, cost, low=0.6 * cost, high=1.4 * cost),
         remedies=(
-            Remedy(id="upload-later", text="upload between epochs or after training, or at a limited rate"),
+            Remedy(id="upload-later", text="upload between epochs or when the job has ended, or at a limited rate"),
             Remedy(id="upload-less", text="compress what is uploaded, or keep fewer checkpoints and summaries"),
         ),
         explanation="Seconds with and without uploads are compared within this run. The input arrives more slowly "
