@@ -171,6 +171,9 @@ KINDS: Mapping[str, Kind] = {
             *(w for m in ("fork", "spawn", "forkserver") for w in _each("processes.py", "feeder feeder_left", m)),
         ),
     ),
+    "async": Kind(
+        title="calls of ONNX Runtime that answer on its threads", pairs=40, ways=_inputs("onnxruntime", "onnx_async")
+    ),
 }
 
 

@@ -100,6 +100,35 @@ def onnx_threads():
     say(ran.run(None, {"x": value})[0].tolist())
 
 
+def onnx_async():
+    """Calls that answer on threads of ONNX Runtime's, each before the next; the session is there to the end.
+
+    One that nobody waits for aborts the process at its end, without stepscope too (ONNX Runtime 1.31, Python 3.11).
+    """
+    global ran
+    ran = session()
+    for _ in range(20):
+        answered = asked(ran)
+        assert answered.wait(60)
+    say(answered.values)
+
+
+def asked(ran):
+    """An event that is set when the session has answered, with the answer."""
+    import threading
+
+    import numpy as np
+
+    answered = threading.Event()
+
+    def answer(values, event, error):
+        event.values = error or values[0].tolist()
+        event.set()
+
+    ran.run_async(None, {"x": np.ones(4, np.float32)}, answer, answered)
+    return answered
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]]()
     last()
