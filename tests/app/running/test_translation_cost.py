@@ -83,6 +83,6 @@ def test_what_failed_is_said(tmp_path: Path, measured: list[PageWalks]) -> None:
     recording = store(Ended(tmp_path))
     assert recording.walks is None
     assert recording.notes[0].startswith(
-        "DX181 the cost of TLB misses was not measured: no huge pages; stepscope doctor"
+        "DX181 the cost of TLB misses was not measured: no huge pages; to measure it: stepscope doctor"
     )
     assert recording.notes[1:] == ["written"]
