@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -48,10 +48,16 @@ class Seen:
         return [f.code for f in self.report.findings if f.severity != "info"]
 
 
+FOLDER = TemporaryDirectory()
+"""Of the sessions: their traces are read from there, until the tests have ended."""
+
+
 @cache
 def _imported(name: str) -> Seen:
     """Import a file into a session, once for all tests; what is kept is what was read back."""
-    session = open_session(import_files([DATA / name], Path(mkdtemp()) / "s.stepscope").session)
+    folder = Path(FOLDER.name) / str(len(list(Path(FOLDER.name).iterdir())))
+    folder.mkdir()
+    session = open_session(import_files([DATA / name], folder / "s.stepscope").session)
     return Seen(trace=session.op_traces[0].load(), report=report_of(session))
 
 

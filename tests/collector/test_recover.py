@@ -62,7 +62,7 @@ def dead(tmp_path: Path) -> Iterator[DeadRun]:
     for second in range(LIVED_S):
         ring.write(origin + second * S, S, 0, 1, Kind.SPAN, 0, 1)
     yield DeadRun(run, session)
-    shutil.rmtree(run, ignore_errors=True)
+    rundir.remove(run)
 
 
 def test_a_run_ended_when_its_newest_record_did(dead: DeadRun) -> None:
@@ -122,10 +122,13 @@ def test_a_collector_that_died_is_told_with_how(dead: DeadRun) -> None:
 
 
 def test_a_run_of_which_nothing_is_stored(dead: DeadRun) -> None:
-    """Its length is 0."""
+    """Its length is 0; what it had in other temporary directories than the one that is gone goes, too."""
+    others = [path for path in rundir.ring_directories(dead.run) if path != dead.run]
     shutil.rmtree(dead.run)
     assert recover.recover(dead.session)
     assert (dead.manifest.state, dead.manifest.ended_ns) == ("recovered", 0)
+    assert [path for path in others if path.exists()] == []
+    assert others
 
 
 def test_a_cut_segment_does_not_count(dead: DeadRun) -> None:

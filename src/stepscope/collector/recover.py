@@ -42,6 +42,8 @@ def recover(session: Path) -> bool:
         if not os.access(session, os.W_OK):
             return False
         if lock < 0 or not _belongs(run, session):
+            if not run.exists():
+                rundir.remove(run)
             _state_loss(session)
             return True
         recording = Recording(run, session, starts=manifest.sidecar_starts)
