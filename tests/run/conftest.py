@@ -19,7 +19,7 @@ from stepscope.model.session.session import Session
 from stepscope.wire.kinds import Kind
 
 SOURCE = Path(stepscope.__file__).resolve().parent.parent
-PATIENCE_S = 60.0
+PATIENCE_S = 240.0
 
 STEPS = """
 import sys, time, stepscope
