@@ -6,6 +6,7 @@ Durable data are in the session; the rest is in the rings and logs of the run di
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 from pathlib import Path
@@ -43,7 +44,7 @@ def recover(session: Path) -> bool:
             return False
         if lock < 0 or not _belongs(run, session):
             if not run.exists():
-                rundir.remove(run)
+                _tidy(run.name)
             _state_loss(session)
             return True
         recording = Recording(run, session, starts=manifest.sidecar_starts)
@@ -53,6 +54,16 @@ def recover(session: Path) -> bool:
     finally:
         if lock >= 0:
             os.close(lock)
+
+
+def _tidy(name: str) -> None:
+    """Remove the empty directories of a run whose first one is gone, as /dev/shm is after a reboot.
+
+    Only empty ones: the run may go on in a container with another /dev/shm, and rings where we look.
+    """
+    for place in rundir.temporary_directories():
+        with contextlib.suppress(OSError):
+            (place / name).rmdir()
 
 
 def unfinished(session: Path) -> bool:

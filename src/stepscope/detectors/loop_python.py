@@ -16,7 +16,7 @@ from stepscope.model.report.finding import Evidence
 from stepscope.units import Ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from stepscope.derive.python.hot_spots import HotSpot
     from stepscope.derive.python.stack_samples import Sample, Spot
@@ -108,13 +108,13 @@ class LoopPython:
             ),
         )
 
-    def cost(self, view: StepsView, least: float = 1.0) -> Cost:
-        """With the interval of the samples, and at most what the step's calls get back of the caches. ``least``: share
-        of the steps that is saved, if it is less.
+    def cost(self, view: StepsView, *, least: float = 1.0, usual: float = 1.0) -> Cost:
+        """With the interval of the samples, and at most what the step's calls get back of the caches. ``least`` and
+        ``usual``: shares of the steps that remedies save, if they are less than all of this Python.
         """
         low, high = proportion.interval(self.part, self.samples)
         most = min(1.0, self.share * high + caches.freed(view.anatomy.ratio("call")))
-        return cost_of(view, self.ratio, low=min(self.share * low, least), high=most)
+        return cost_of(view, min(self.ratio, usual), low=min(self.share * low, least, usual), high=most)
 
 
 def in_arrays(view: StepsView, found: LoopPython) -> bool:
@@ -138,7 +138,16 @@ def calls_none(view: StepsView, spot: HotSpot) -> bool:
 
 def is_loop(view: StepsView, spot: Spot) -> bool:
     """Whether a function makes the steps, so that it cannot run less often than once a step."""
-    return (spot.file, spot.function) in stack_samples.making_steps(view.samples, view.loop)
+    return (spot.file, spot.function) in view.get(_making)
+
+
+def _making(view: StepsView) -> frozenset[tuple[str, str]]:
+    return stack_samples.making_steps(view.samples, view.loop)
+
+
+def _around(view: StepsView) -> frozenset[tuple[str, str]]:
+    """The functions that make the steps, and those that call them."""
+    return view.get(_making) | stack_samples.outside(view.samples, view.loop)
 
 
 def own_ratio(view: StepsView) -> float:
@@ -164,12 +173,10 @@ def by_function(view: StepsView, found: LoopPython, params: Params) -> tuple[Loo
     whole = stack_samples.weight_of(between)
     wanted = {_key(spot.culprit, spot.statement) for spot in found.spots}
     left = [s for s in between if not s.in_agent and (c := s.culprit) and _key(c, view.statement_of(s)) in wanted]
+    around, least = view.get(_around), params.min_ratio / found.share * whole
+    stacks = [(s.weight_ns, _inner(s, around)) for s in left]
     parts = []
-    while left:
-        stacks = [(s.weight_ns, _inner(view, s)) for s in left]
-        chosen = costly.find(stacks, params.min_ratio / found.share * whole)
-        if chosen is None:
-            break
+    while (chosen := costly.find(stacks, least)) is not None:
         mine = [hot_spots.up_to(left[number], chosen.key) for number in chosen.members]
         parts.append(
             replace(
@@ -179,8 +186,8 @@ def by_function(view: StepsView, found: LoopPython, params: Params) -> tuple[Loo
                 count=len(mine),
             )
         )
-        taken = set(chosen.members)
-        left = [s for number, s in enumerate(left) if number not in taken]
+        rest = sorted(set(range(len(left))) - set(chosen.members))
+        left, stacks = [left[number] for number in rest], [stacks[number] for number in rest]
     return tuple(sorted(parts, key=lambda part: -part.part))
 
 
@@ -188,11 +195,11 @@ def _key(culprit: Spot, statement: Spot | None) -> tuple[str, str, int]:
     return culprit.file, culprit.function, statement.line if statement is not None else 0
 
 
-def _inner(view: StepsView, sample: Sample) -> costly.Path:
+def _inner(sample: Sample, around: Collection[tuple[str, str]]) -> costly.Path:
     """The user's frames below those that make the steps; the innermost of these, where there are none."""
     frames = costly.path(sample.frames)
-    below = tuple(frame for frame in frames if not is_loop(view, frame))
-    return below or frames[-1:]
+    last = max((n for n, f in enumerate(frames) if (f.file, stack_samples.plain(f.function)) in around), default=-1)
+    return frames[last + 1 :] or frames[-1:]
 
 
 def find(view: StepsView, params: Params, wanted: Callable[[HotSpot], bool]) -> LoopPython | None:

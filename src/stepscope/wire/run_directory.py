@@ -95,15 +95,13 @@ def write_json(path: str, data: dict[str, object]) -> None:
 
 
 def remove(run: str) -> None:
-    """Delete a run directory and the ring directories that belong to it; of a run that is gone already, as /dev/shm is
-    after a reboot, those in all temporary directories.
-    """
-    name = os.path.basename(run)
+    """Delete a run directory and the ring directories that belong to it."""
     try:
         with open(os.path.join(run, CONFIG_NAME), encoding="utf-8") as stream:
             directories = json.load(stream).get("ring_dirs")
     except (OSError, ValueError, AttributeError):
-        directories = [os.path.join(place, name) for place in temporary_directories()]
+        directories = None
+    name = os.path.basename(run)
     others = [str(d) for d in directories] if isinstance(directories, list) else []
     for path in [*(p for p in others if os.path.basename(p) == name and p != run), run]:
         remove_tree(path)

@@ -132,3 +132,40 @@ def test_calls_of_pytorch_are_no_slow_python(found: bool, leaves: tuple[Frame, .
     seen, _ = look(DETECTOR, job)
     assert [finding.where[0].function for finding in seen] == (["tidy"] if found else [])
     assert all("TensorFlow" not in finding.explanation for finding in seen)
+
+
+STEPS_IN_A_FUNCTION = """\
+import math
+def tidy(rows):
+    return sum(math.sqrt(abs(row)) for row in rows)
+def scale(rows):
+    return sum(math.floor(abs(row)) for row in rows)
+def note(rows):
+    return sum(math.ceil(abs(row)) for row in rows)
+def train():
+    for batch in loader:
+        model(batch).backward()
+        optimizer.step()
+        tidy(rows)
+        scale(rows)
+        note(rows)
+def main():
+    train()
+"""
+
+
+def test_what_runs_the_loop_is_no_function_to_run_less_often() -> None:
+    """Where no function has most of the time, the functions around the loop have all of it: they make the steps, too,
+    though no sample of a call of PyTorch's shows it."""
+    job = Job()
+    job.framework("torch", "2.13.0")
+    job.sources[SCRIPT] = STEPS_IN_A_FUNCTION
+    where = {"call_file": SCRIPT, "call_line": 11, "call_function": "train"}
+    job.call(Kind.APPLY, "optimizer step", role="optimizer", **where).every(PERIOD, STEPS, dur=0, start=90 * MS)
+    around = Frame(SCRIPT, "<module>", 17), Frame(SCRIPT, "main", 16)
+    for first, line, name, inner in ((10, 10, "", 0), (30, 12, "tidy", 3), (50, 13, "scale", 5), (70, 14, "note", 7)):
+        frames = (*around, Frame(SCRIPT, "train", line), *([Frame(SCRIPT, name, inner)] if name else []))
+        job.samples([i * PERIOD + first * MS for i in range(STEPS)], *frames)
+    seen, _ = look(DETECTOR, job)
+    assert sorted(finding.where[0].function for finding in seen) == ["note", "scale", "tidy"]
+    assert [round(finding.cost.ratio, 1) for finding in seen] == [0.2, 0.2, 0.2]

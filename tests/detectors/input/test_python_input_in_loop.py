@@ -94,7 +94,8 @@ def test_what_a_function_around_the_step_prepares_is_input() -> None:
     job = called_by_a_helper(listen=20, resample=40, mel=20, tidy=12)
     found = {one.code: one for one in find(job)}
     assert found.keys() == {"INP004", "HST001"}
-    assert found["INP004"].cost.ratio == pytest.approx(0.8, abs=0.01)
+    assert found["INP004"].cost.ratio == pytest.approx(0.4, abs=0.01)  # what is in resample
+    assert found["INP004"].cost.high >= 0.8
     assert "50 % of it in resample" in found["INP004"].title
     assert found["HST001"].cost.ratio == pytest.approx(0.12, abs=0.01)
     assert found["HST001"].where[0].function == "tidy"
@@ -102,9 +103,10 @@ def test_what_a_function_around_the_step_prepares_is_input() -> None:
 
 def test_batches_made_ahead_come_first_only_where_the_step_leaves_them_time() -> None:
     """Another process that takes as long saves no more than the step takes; less work does."""
-    short, long = called_by_a_helper(listen=23, resample=46, mel=23, tidy=0), sampled(before=50 * MS)
+    short, long = called_by_a_helper(listen=20, resample=40, mel=20, tidy=0), sampled(before=50 * MS)
     (little,), (much,) = (look(DETECTOR, job)[0] for job in (short, long))
     assert [one.id for one in little.remedies][:2] == ["vectorise", "use-tf-data"]
     assert little.cost.low == pytest.approx(0.08, abs=0.01)
-    assert little.cost.ratio == pytest.approx(0.92, abs=0.01)
+    assert little.cost.ratio == pytest.approx(0.46, abs=0.01)  # what its costliest function takes
+    assert little.cost.high >= 0.92
     assert much.remedies[0].id == "use-tf-data"

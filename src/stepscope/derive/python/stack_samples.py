@@ -282,6 +282,13 @@ def _around(sample: Sample, loop: tuple[str, str] | None) -> tuple[Spot, ...]:
     return tuple(f for f in own[first + 1 :] if (f.file, f.function) != loop)
 
 
+def outside(taken: Sequence[Sample], loop: tuple[str, str] | None) -> frozenset[tuple[str, str]]:
+    """(file, function) of the user's functions that call the loop's on most stacks that it is on."""
+    inside = [s for s in taken if any((f.file, f.function) == loop for f in s.frames)]
+    seen = Counter(key for s in inside for key in {(f.file, f.function) for f in _around(s, loop)})
+    return frozenset(key for key, count in seen.items() if count >= COMMON_RATIO * len(inside))
+
+
 def making_steps(taken: Sequence[Sample], loop: tuple[str, str] | None) -> frozenset[tuple[str, str]]:
     """(file, function) of the user's functions that make the steps: the loop's, and those in which the step's calls
     run.

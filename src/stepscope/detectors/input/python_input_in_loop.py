@@ -12,10 +12,10 @@ would do.
 `other_python_ratio`: share of the steady wall time that no probe names, measured as the remainder. `samples`: stack
 samples of the loop's thread (about 20 a second) that fall on the function named; the share has their interval. Def-use
 analysis of the loop's source shows whether a statement feeds the step. Work on the step's results, such as the next
-token of a decoder, counts as Python on results (HST001), not as input. The cost is what all of it takes; the lower end
-is what is saved if other processes make the batches ahead, on the CPUs that the step leaves. A batch that tf.data holds
-ready costs the loop itself up to 0.3 ms: only preparation beyond that counts. User spans that hold at least half of
-that time are named, with their share.
+token of a decoder, counts as Python on results (HST001), not as input. The cost is what the costliest function takes,
+or, if that is more, what other processes save that make the batches ahead on the CPUs that the step leaves; the latter
+is the lower end, all of the preparation the upper one. A batch that tf.data holds ready costs the loop itself up to 0.3
+ms: only preparation beyond that counts. User spans that hold at least half of that time are named, with their share.
 
 ## Known limits
 Where no loop is around the call, its function is taken for one that each step calls. A sample inside a C call that
@@ -83,7 +83,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
         confidence=0.85,
         where=most.places(view),
         evidence=found.evidence(view, "samples_on_input_code", params),
-        cost=found.cost(view, ahead),
+        cost=found.cost(view, least=ahead, usual=max(ahead, most.ratio)),
         remedies=_remedies(view, most, ahead_first=ahead >= MOST * found.ratio),
         about=frozenset({Fact.WHOLE_ARRAYS}) if loop_python.in_arrays(view, most) else frozenset(),
         explanation="The time lies between two calls of the step, on the thread that makes them; the loop's source "
