@@ -45,7 +45,7 @@ def detectors() -> str:
 
 def rules() -> str:
     """The page of all rules: a table, then each one's own documentation."""
-    registry = importlib.import_module("stepscope.checker.registry")
+    registry = importlib.import_module("stepscope.check.registry")
     measured = json.loads(MEASURED.read_text()) if MEASURED.exists() else {}
     rows = []
     pages = []

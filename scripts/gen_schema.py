@@ -17,13 +17,11 @@ import msgspec
 
 from stepscope.model.report import (
     brief,
-    check,
     compare,
     doctor,
-    finding,
     ledger,
-    place,
     process_roles,
+    report,
     slow_steps,
     step_detail,
     step_summary,
@@ -31,8 +29,9 @@ from stepscope.model.report import (
 )
 from stepscope.model.report.components import COMPONENTS
 from stepscope.model.report.machine import clocks, links, memory_map
+from stepscope.tables import check_report, findings, place
 
-REPORT = (clocks, finding, ledger, links, memory_map, place, process_roles, slow_steps, step_summary)
+REPORT = (clocks, findings, ledger, links, memory_map, place, process_roles, report, slow_steps, step_summary)
 """Modules whose fields' docstrings describe report.json."""
 FOLDER = Path(__file__).parent.parent / "docs" / "schemas"
 
@@ -70,13 +69,13 @@ def schema(struct: type[msgspec.Struct], name: str, *modules: ModuleType) -> dic
 def schemas() -> dict[str, dict[str, object]]:
     """The published schemas by file name."""
     return {
-        "report-1.json": schema(finding.Report, finding.SCHEMA, *REPORT),
+        "report-1.json": schema(report.Report, report.SCHEMA, *REPORT),
         "brief-1.json": schema(brief.Brief, brief.SCHEMA, brief, place),
-        "check-1.json": schema(check.CheckReport, check.SCHEMA, check, finding, place),
+        "check-1.json": schema(check_report.CheckReport, check_report.SCHEMA, check_report, findings, place),
         "memory-1.json": schema(memory_map.MemoryMap, memory_map.SCHEMA, memory_map),
         "compare-1.json": schema(compare.CompareReport, compare.SCHEMA, compare, place),
         "doctor-1.json": schema(doctor.DoctorReport, doctor.SCHEMA, doctor),
-        "step-1.json": schema(step_detail.StepDetail, step_detail.SCHEMA, step_detail, slow_steps, finding, place),
+        "step-1.json": schema(step_detail.StepDetail, step_detail.SCHEMA, step_detail, slow_steps, findings, place),
         "whatif-1.json": schema(whatif.WhatIfReport, whatif.SCHEMA, whatif),
     }
 

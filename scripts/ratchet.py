@@ -28,7 +28,7 @@ else:
 
 ROOT = Path(__file__).resolve().parent.parent
 LIMITS = Path(__file__).with_name("ratchet.toml")
-TREES = ("src", "tests", "benchmarks", "bench", "scripts")
+TREES = ("src", "tests", "bench", "scripts")
 PROGRAMS = ("bench/cases/", "bench/rand/", "bench/rules/", "/programs/", "tests/data/")
 """Paths of programs as users write them, and of data, which are not counted."""
 SOFT_LINES = 400

@@ -108,8 +108,8 @@ def test_stub_offers_the_api_and_installed_submodules(armed: Armed) -> None:
     env = {"PYTHONPATH": str(Path(__file__).parents[2] / "src")}
     result = armed.start(
         """
-        import stepscope, stepscope.agent, stepscope.units
-        print(stepscope.__file__, stepscope.agent.__file__, stepscope.units.format_ns(5))
+        import stepscope, stepscope.agent, stepscope.tables.units
+        print(stepscope.__file__, stepscope.agent.__file__, stepscope.tables.units.format_ns(5))
         """,
         env=env,
     )

@@ -9,7 +9,7 @@ import pytest
 
 from stepscope.agent import duty_cycle
 from stepscope.agent.probes.common import OTHER, Wrapped
-from stepscope.formats.agent_files.ring import RingReader
+from stepscope.collector.agent_files.ring import RingReader
 from stepscope.wire.call_cost import wrapped_ns
 from stepscope.wire.kinds import Kind
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import stepscope
-from stepscope.collector.launch import run_directories, rundir
+from stepscope.launcher import run_directories, rundir
 
 SOURCE = Path(stepscope.__file__).resolve().parent.parent
 PATIENCE_S = 90.0

@@ -33,7 +33,7 @@ pytestmark = [
     pytest.mark.timeout(900),
     pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine (make system-deps)"),
 ]
-PROGRAM = Path(__file__).parents[2] / "benchmarks" / "programs" / "cluster_task.py"
+PROGRAM = Path(__file__).parents[2] / "bench" / "programs" / "cluster_task.py"
 TRAIN, LARGEST = "train, loss:0", "largest:0"
 DEVICES = ("/job:ps/replica:0/task:0/device:CPU:0", "/job:worker/replica:0/task:0/device:CPU:0")
 LOOKS = 4

@@ -15,10 +15,10 @@ from tests.always.conftest import SOURCE, Environment, plain, tool, wait_for
 from tests.always.fit_program import FIT
 from tests.always.listing import job_of
 
-from stepscope.app.bundle import open_session
 from stepscope.collector import sweep
-from stepscope.collector.launch import run_directories
+from stepscope.launcher import run_directories
 from stepscope.model.log.events import Name
+from stepscope.sessions.bundle import open_session
 from stepscope.wire.kinds import Kind
 
 pytestmark = pytest.mark.tf

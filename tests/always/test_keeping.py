@@ -17,9 +17,9 @@ from stepscope.collector import sweep
 from stepscope.collector.always_on import retention
 from stepscope.collector.always_on.pth_file import Settings
 from stepscope.collector.always_on.session_quota import Limits, SessionQuota
-from stepscope.collector.launch import run_directories, rundir
-from stepscope.model.records import RecordTable
+from stepscope.launcher import run_directories, rundir
 from stepscope.store.writer import EventRow, LogPosition, SessionWriter
+from stepscope.tables.records import RecordTable
 from stepscope.wire import sessions_folder
 
 from .conftest import SOURCE, plain, wait_for

@@ -10,9 +10,9 @@ import pytest
 from tests.always.conftest import PATIENCE_S, Environment, wait_for
 from tests.always.listing import job_of
 
-from stepscope.app.bundle import open_session
 from stepscope.derive.view import SessionView
 from stepscope.model.log.events import Name
+from stepscope.sessions.bundle import open_session
 
 pytestmark = pytest.mark.tf
 IMPORTS = """

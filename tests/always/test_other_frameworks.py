@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.always.conftest import Environment, wait_for
 
-from stepscope.app.bundle import open_session
+from stepscope.sessions.bundle import open_session
 from stepscope.wire.kinds import Kind
 
 STEPS = """

@@ -17,11 +17,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepscope.collector.launch import rundir
+from stepscope.collector.agent_files.ring import RECORD_DTYPE
 from stepscope.collector.recording.recent import Recent
-from stepscope.formats.agent_files.ring import RECORD_DTYPE
+from stepscope.launcher import rundir
 from stepscope.model.api.status import LiveFinding, LiveShare, LiveTask, Status
-from stepscope.reports import live
+from stepscope.native import process_stat
+from stepscope.report import live
 from stepscope.wire.kinds import Kind
 
 from .conftest import SOURCE, plain, tool, wait_for
@@ -203,13 +204,13 @@ def test_nothing_known_yet() -> None:
 
 def test_hostile_status(tmp_path: Path) -> None:
     """What another user published reaches the terminal without control characters; a damaged status is none."""
-    from stepscope.app import jobs
+    from stepscope.launcher import jobs
 
     run = rundir.make(tmp_path / "s.stepscope", 0)
     try:
         me = os.getpid()
         rundir.write_job(
-            run, rundir.Job(pid=me, start_ticks=rundir.start_ticks(me), launcher_pid=me, command=("a\x1b",))
+            run, rundir.Job(pid=me, start_ticks=process_stat.start_ticks(me), launcher_pid=me, command=("a\x1b",))
         )
         (run / "status.json").write_text(json.dumps({"framework": "x\x1b]0;evil\x07", "pid": 1, "uid": 0}))
         (job,) = [job for job in jobs.running() if job.run == run]

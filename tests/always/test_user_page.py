@@ -18,8 +18,8 @@ from tests.always.conftest import PATIENCE_S, SOURCE, Environment, make, plain, 
 from tests.always.fit_program import FIT
 
 from stepscope.collector.always_on import user_page
-from stepscope.collector.launch import rundir
-from stepscope.errors import UsageError
+from stepscope.native import process_stat
+from stepscope.tables.errors import UsageError
 from stepscope.web import user_server
 from stepscope.web.beside_server import Looks
 from stepscope.wire import sessions_folder
@@ -28,7 +28,7 @@ NOBODY = 65_534
 JOB = """
 import os, sys, time
 from stepscope.wire import run_directory, env
-from stepscope.collector.launch import rundir
+from stepscope.launcher import rundir
 os.setgroups([]); os.setgid(int(sys.argv[2])); os.setuid(int(sys.argv[2]))
 me = (os.getpid(), rundir.start_ticks(os.getpid()))
 run = run_directory.make("", time.monotonic_ns(), me, 1 << 12)
@@ -42,7 +42,7 @@ run_directory.remove(run)
 """A process that looks like a measured job: a run directory, and no sidecar."""
 OTHER = """
 import os, sys
-from stepscope.app import jobs
+from stepscope.launcher import jobs
 from stepscope.collector.always_on import user_page
 os.setgroups([]); os.setgid(int(sys.argv[2])); os.setuid(int(sys.argv[2]))
 print(*(job.name for job in jobs.running()), os.access(sys.argv[1], os.R_OK), bool(user_page.address()))
@@ -215,4 +215,4 @@ def test_state_of_others_is_not_used(home: Path, monkeypatch: pytest.MonkeyPatch
     assert len(made) == 48
     assert user_page.token(place) == made
     assert (place / user_page.TOKEN).stat().st_mode & 0o777 == 0o600
-    assert rundir.alive(os.getpid(), rundir.start_ticks(os.getpid()))
+    assert process_stat.alive(os.getpid(), process_stat.start_ticks(os.getpid()))

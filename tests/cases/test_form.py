@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
-from stepscope.model.report.finding import Cause, PipelineStage, Stage, Symptom
+from stepscope.tables.findings import Cause, PipelineStage, Stage, Symptom
 
 if sys.version_info >= (3, 11):
     import tomllib

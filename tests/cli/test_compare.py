@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.app.compared_sessions import session
 from tests.derive.sessions import MS
+from tests.use_cases.compared_sessions import session
 
 from stepscope.cli import main
-from stepscope.errors import SessionError, UsageError
 from stepscope.model.session.session import Session
+from stepscope.tables.errors import SessionError, UsageError
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         number = int(path.name[0])
         return session(step_ns=step_ns[path.parent.name] * (1 + number / 200), seed=number)
 
-    monkeypatch.setattr("stepscope.app.bundle.open_session", opened)
+    monkeypatch.setattr("stepscope.sessions.bundle.open_session", opened)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from stepscope.app.whatif import command as use_case
-from stepscope.app.whatif.options import WhatIfOptions
 from stepscope.cli.whatif import whatif
+from stepscope.use_cases.whatif import command as use_case
+from stepscope.use_cases.whatif.options import WhatIfOptions
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 from stepscope.collector.host_members import Entry
-from stepscope.collector.launch import rundir
+from stepscope.launcher import rundir
+from stepscope.native import process_stat
 from stepscope.wire.env import RUN_PREFIX
 
 S = 1_000_000_000
@@ -18,7 +19,7 @@ def member(folder: Path, number: int, *, began_s: int = 0) -> Entry:
     run.mkdir(exist_ok=True)
     config = {
         "owner_pid": os.getpid(),
-        "owner_ticks": rundir.start_ticks(os.getpid()),
+        "owner_ticks": process_stat.start_ticks(os.getpid()),
         "pid_namespace": str(Path("/proc/self/ns/pid").readlink()),
     }
     rundir.write_json(run / "config.json", config)

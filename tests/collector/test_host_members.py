@@ -10,7 +10,7 @@ from tests.collector.host_entries import S, member
 
 from stepscope.collector import host_members
 from stepscope.collector.host_members import Entry, Members
-from stepscope.collector.launch import rundir
+from stepscope.launcher import rundir
 
 
 @pytest.fixture(autouse=True)

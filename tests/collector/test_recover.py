@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from stepscope.collector import recover
-from stepscope.collector.launch import rundir, sidecar_death
 from stepscope.collector.recorder import Recording
+from stepscope.launcher import rundir, sidecar_death
 from stepscope.model.session.session import Manifest
-from stepscope.store import layout
 from stepscope.store.manifests import read_manifest
+from stepscope.tables import layout
 from stepscope.wire.env import PROCS_NAME, RING_NAME
 from stepscope.wire.kinds import Kind
 from stepscope.wire.log import LogWriter

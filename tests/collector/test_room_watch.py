@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from stepscope.collector import room_watch
-from stepscope.collector.cgroups.room import Room
 from stepscope.collector.room_watch import RoomWatch
+from stepscope.native.cgroups.room import Room
 
 if TYPE_CHECKING:
     from stepscope.collector.recorder import Recording

@@ -22,7 +22,7 @@ from stepscope.model.report.components import (
 )
 from stepscope.model.report.ledger import PHASES
 from stepscope.model.report.step_summary import MakerKind
-from stepscope.reports.page import sheet
+from stepscope.report.page import sheet
 
 SRC = Path(stepscope.__file__).parent
 FRONTEND = SRC.parents[1] / "frontend" / "src"
@@ -88,7 +88,7 @@ def test_no_other_set_of_components() -> None:
     found = []
     for path in SRC.rglob("*.py"):
         place = path.relative_to(SRC).as_posix()
-        if place in KEPT or place.startswith(("agent/", "checker/")):
+        if place in KEPT or place.startswith(("agent/", "check/")):
             continue
         found += [
             f"{place}:{getattr(node, 'lineno', 0)} {sorted(_named(node))}"
@@ -100,7 +100,7 @@ def test_no_other_set_of_components() -> None:
 
 def test_no_other_style_of_components() -> None:
     """Hand-written styles define neither a component's colour nor its class."""
-    sheets = [SRC / "reports" / "report.css", *FRONTEND.rglob("*.css")]
+    sheets = [SRC / "report" / "report.css", *FRONTEND.rglob("*.css")]
     named = re.compile(rf"(--(?:part-)?(?:{NAMES}):|\.(?:on-)?c-(?:{NAMES})(?![\w-]))")
     found = [f"{path.name}: {hit}" for path in sheets if not _made(path) for hit in named.findall(path.read_text())]
     assert found == []

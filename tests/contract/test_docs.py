@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from stepscope import errors
+from stepscope.tables import errors
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -40,7 +40,7 @@ def test_every_command_is_documented() -> None:
 
 
 def test_every_exit_code_is_documented() -> None:
-    """Every exit code of errors.py stands in docs/exit-codes.md."""
+    """Every exit code of tables/errors.py stands in docs/exit-codes.md."""
     page = (ROOT / "docs" / "exit-codes.md").read_text()
     kinds = [
         kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.StepscopeError)

@@ -40,7 +40,7 @@ def test_texts_of_sessions_stay_texts() -> None:
         r"dangerouslySetInnerHTML|innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|"
         r"DOMParser|srcdoc|\beval\(|new Function"
     )
-    flame = ROOT / "src" / "stepscope" / "reports" / "flame" / "flame.js"
+    flame = ROOT / "src" / "stepscope" / "report" / "flame" / "flame.js"
     scripts = [*SOURCES.rglob("*.ts*"), flame]
     assert [path.name for path in scripts if makes.search(path.read_text(encoding="utf-8"))] == []
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "stepscope"
-MADE_IN = ("reports/marked.py",)
+MADE_IN = ("report/marked.py",)
 """Where texts become markup: it escapes them."""
 MAKERS = {"Html", "Md"}
 OTHER_MEANS = re.compile(
@@ -20,7 +20,21 @@ ELEMENT = re.compile(
     r"input|label|li|line|link|main|meta|nav|noscript|option|output|p|path|pre|rect|script|section|select|small|span|"
     r"style|summary|svg|table|tbody|td|text|th|thead|title|tr|ul)(\s[a-z][a-z-]*=|/?>)|<!doctype|<!--"
 )
-LAYERS = ("cli", "web", "app", "experiments", "reports")
+LAYERS = (
+    "cli",
+    "web",
+    "server",
+    "use_cases",
+    "sidecar",
+    "sessions",
+    "diagnosis",
+    "experiments",
+    "report",
+    "check/cli",
+    "check/editor",
+    "check/reports",
+    "check/use_cases",
+)
 """What may make pages."""
 
 

@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from stepscope.cli.main import COMMANDS
-from stepscope.model.report.finding import Report
-from stepscope.reports import terminal
+from stepscope.model.report.report import Report
+from stepscope.report import terminal
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -134,5 +134,10 @@ def test_commands_exist() -> None:
     """Every command, and every target of make, that the README names is there."""
     named = set(re.findall(r"stepscope ([a-z]+)(?= |$|`)", README, flags=re.MULTILINE))
     assert named - {"has"} <= set(COMMANDS)
-    targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    rules = {prefix: (ROOT / place / "Makefile").read_text() for prefix, place in (("", ""), ("bench-", "bench"))}
+    targets = {
+        prefix + name
+        for prefix, rule in rules.items()
+        for name in re.findall(r"^([a-z0-9-]+):", rule, flags=re.MULTILINE)
+    }
     assert set(re.findall(r"make ([a-z0-9-]+)", README)) - {"and"} <= targets

@@ -29,7 +29,7 @@ VENUES = {
 def _citations() -> list[tuple[str, str]]:
     """(file, reference): those under the detectors' and rules' "References", each on one line."""
     found = []
-    for folder in ("detectors", "checker/rules"):
+    for folder in ("detectors", "check/rules"):
         for path in sorted((ROOT / "src" / "stepscope" / folder).rglob("*.py")):
             _, _, text = path.read_text().partition("## References\n")
             body = " ".join(text.partition('"""')[0].split())

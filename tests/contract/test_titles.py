@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from tests.detectors import fixture
 
 from stepscope.detectors import registry
-from stepscope.reports.brief import titles
+from stepscope.report.brief import titles
 
 TESTS = Path(__file__).resolve().parents[1]
 MODULES = [

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stepscope.formats import run_metadata
-from stepscope.formats.op_names import Meaning
-from stepscope.formats.optrace_builder import OpTraceBuilder
-from stepscope.model.session.optrace import Category, LineKind, OpTrace, PlaneKind, TraceSource
-from stepscope.model.session.optrace_stats import PlainStat, StatName
+from stepscope.readers import run_metadata
+from stepscope.readers.op_names import Meaning
+from stepscope.readers.optrace_builder import OpTraceBuilder
+from stepscope.tables.optrace import Category, LineKind, OpTrace, PlaneKind, TraceSource
+from stepscope.tables.optrace_stats import PlainStat, StatName
 
 US = 1_000
 WORKER, SERVER = "/job:worker/replica:0/task:0/device:CPU:0", "/job:ps/replica:0/task:0/device:CPU:0"

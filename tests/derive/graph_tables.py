@@ -159,7 +159,7 @@ class Tables:
 
     def worker(self) -> Worker:
         """A process that has made nothing else."""
-        from stepscope.model.records import RecordTable
+        from stepscope.tables.records import RecordTable
 
         info = WorkerInfo(key="1-1", pid=1)
         return Worker(info=info, records=RecordTable.empty(), events=self.events(), graphs=self.table())

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stepscope.model.records import Mapped, MemoryEvent, MemoryEventTable
-from stepscope.model.session.stacks import Frame, FrameKind, SampleTable, StackBuilder, StackProfile, Thread
+from stepscope.tables.records import Mapped, MemoryEvent, MemoryEventTable
+from stepscope.tables.stacks import Frame, FrameKind, SampleTable, StackBuilder, StackProfile, Thread
 
 PAGE = 4096
 BLOCK = 0x100000

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from stepscope.model.session.address_space import MappingTable, MemoryLook
-from stepscope.model.session.page_walks import PageWalks, WalkPoint
+from stepscope.tables.address_space import MappingTable, MemoryLook
+from stepscope.tables.page_walks import PageWalks, WalkPoint
 
 KB, MB, HUGE = 1 << 10, 1 << 20, 2 << 20
 BASE = 0x7F00_0000_0000

@@ -1,12 +1,12 @@
 """Writes tf.data's ModelProto: tests choose gaps and stage times themselves (fields:
-formats.agent_files.iterator_model)."""
+readers.iterator_model)."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
 
-from stepscope.formats.agent_files.iterator_model import Node
+from stepscope.readers.iterator_model import Node
 
 
 def varint(value: int) -> bytes:

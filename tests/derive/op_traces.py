@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from stepscope.derive.optrace.trace_view import OpView
-from stepscope.formats.optrace_builder import OpTraceBuilder
-from stepscope.model.session.optrace import LineKind, OpTrace, PlaneKind, TraceSource
-from stepscope.model.session.optrace_stats import PlainStat
+from stepscope.readers.optrace_builder import OpTraceBuilder
+from stepscope.tables.optrace import LineKind, OpTrace, PlaneKind, TraceSource
+from stepscope.tables.optrace_stats import PlainStat
 
 US = 1_000
 

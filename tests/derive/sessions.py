@@ -19,7 +19,6 @@ from tests.derive.stored import read
 from stepscope.derive.steps import step_finder
 from stepscope.derive.steps.steps import Steps
 from stepscope.derive.view import SessionView
-from stepscope.formats.agent_files.iterator_model import Node
 from stepscope.model.log.events import (
     AnyEvent,
     BatchSeen,
@@ -38,9 +37,11 @@ from stepscope.model.log.events import (
     Traced,
 )
 from stepscope.model.log.graph import GraphTable
-from stepscope.model.records import HostTable, ProcessTable, RecordTable, RivalTable, Table, ThreadTable
-from stepscope.model.session.nearby import ModelWeights
-from stepscope.model.session.session import AllocatorInfo, HostInfo, Manifest, Session, Worker, WorkerInfo
+from stepscope.model.session.session import HostInfo, Manifest, Session, Worker, WorkerInfo
+from stepscope.readers.iterator_model import Node
+from stepscope.tables.allocator_info import AllocatorInfo
+from stepscope.tables.nearby import ModelWeights
+from stepscope.tables.records import HostTable, ProcessTable, RecordTable, RivalTable, Table, ThreadTable
 from stepscope.wire.kinds import Flag, Kind
 
 T = TypeVar("T", bound=Table)

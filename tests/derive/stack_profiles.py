@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from stepscope.formats.stacks import folded
-from stepscope.model.session.stacks import Frame, SampleTable, StackBuilder, StackProfile, Thread
+from stepscope.readers.stacks import folded
+from stepscope.tables.stacks import Frame, SampleTable, StackBuilder, StackProfile, Thread
 
 
 def of_text(stacks: Mapping[str, float], *, unit: str = "", event: str = "cpu") -> StackProfile:

@@ -9,9 +9,9 @@ import numpy as np
 
 from stepscope.model.log.events import AnyEvent
 from stepscope.model.log.graph import GraphTable
-from stepscope.model.records import RecordTable
 from stepscope.model.session.session import Worker, WorkerInfo
 from stepscope.store import gaps as gaps_of
+from stepscope.tables.records import RecordTable
 from stepscope.wire.kinds import Kind
 
 

@@ -8,7 +8,7 @@ from tests.detectors.graph_jobs import graph_only
 
 from stepscope.detectors.base import run
 from stepscope.detectors.registry import ALL
-from stepscope.model.report.finding import Checked, Finding
+from stepscope.tables.findings import Checked, Finding
 
 
 def look(job: Job) -> tuple[tuple[Finding, ...], dict[str, Checked]]:

@@ -8,8 +8,8 @@ import numpy as np
 from tests.derive.sessions import MS, SCRIPT, Job, S, filled
 
 from stepscope.model.log.program import DataLoaderMade
-from stepscope.model.records import GpuTable
 from stepscope.model.session.session import HostInfo
+from stepscope.tables.records import GpuTable
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from tests.derive.graph_tables import Tables
 from tests.derive.sessions import MS, SCRIPT, Job, S, node
 from tests.detectors.jobs import CALL, LOOP_LINE, train_loop
 
-from stepscope.formats.agent_files.iterator_model import Node
 from stepscope.model.log.memory import HeldValue, MemoryHeld, MemoryLacked
+from stepscope.readers.iterator_model import Node
 
 MB = 1 << 20
 LIMIT = 2000 * MB

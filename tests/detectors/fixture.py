@@ -15,7 +15,7 @@ import pytest
 from tests.derive.sessions import Job
 
 from stepscope.detectors.base import Detector, run
-from stepscope.model.report.finding import Basis, Checked, Finding, PipelineStage, Severity, Stage
+from stepscope.tables.findings import Basis, Checked, Finding, PipelineStage, Severity, Stage
 
 Build = Callable[[], Job]
 AnyDetector = Detector[Any]

@@ -9,7 +9,7 @@ import numpy as np
 from tests.derive.sessions import MS, Job, S, filled
 from tests.detectors.jobs import PERIOD, STEPS, train_loop
 
-from stepscope.model.records import MemoryTable
+from stepscope.tables.records import MemoryTable
 
 SECONDS = STEPS * PERIOD // S
 PER_SECOND = S // PERIOD

@@ -13,8 +13,8 @@ from tests.derive.sessions import MS, SCRIPT, Job, S, filled, node
 from tests.detectors.jobs import MAIN_CALL, PERIOD, SOURCE, STEPS, pulled
 
 from stepscope.model.log.program import DeviceMemory
-from stepscope.model.records import BurstTable, CoreTable, DiskTable, GpuTable, LinkTable, MemoryTable, ProcessTable
 from stepscope.model.session.session import HostInfo
+from stepscope.tables.records import BurstTable, CoreTable, DiskTable, GpuTable, LinkTable, MemoryTable, ProcessTable
 
 MISSING = "samples of network and disks"
 NO_GPU_SAMPLES = "samples of the GPU"

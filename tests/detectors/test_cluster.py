@@ -11,7 +11,7 @@ from tests.detectors.trend_jobs import stalled
 from stepscope.detectors.base import run
 from stepscope.detectors.registry import ALL
 from stepscope.model.log.cluster import ServerStarted
-from stepscope.model.report.finding import Checked, Finding
+from stepscope.tables.findings import Checked, Finding
 from stepscope.wire.kinds import Kind
 
 TF = "/usr/lib/python3/site-packages/tensorflow/python"

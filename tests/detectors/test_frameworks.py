@@ -12,15 +12,16 @@ from tests.detectors import framework_jobs as jobs
 from tests.detectors.jobs import keras_fit
 
 from stepscope.agent import bootstrap
-from stepscope.app.report import analyze
 from stepscope.derive import job_framework
 from stepscope.detectors.base import present, run
 from stepscope.detectors.registry import ALL
 from stepscope.detectors.signals import Signal, given, hint
+from stepscope.diagnosis import analyze
 from stepscope.experiments import interventions, plan
 from stepscope.model.frameworks import parts_of
-from stepscope.model.report.finding import Checked, Component, Report
-from stepscope.reports import checked_words, text
+from stepscope.model.report.report import Component, Report
+from stepscope.report import checked_words, text
+from stepscope.tables.findings import Checked
 
 OTHERS: dict[str, Callable[[], Job]] = {
     "PyTorch": jobs.pytorch,

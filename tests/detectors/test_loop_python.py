@@ -12,7 +12,7 @@ from stepscope.causes.system import caches
 from stepscope.detectors.base import run
 from stepscope.detectors.registry import ALL
 from stepscope.model.log.events import Code, Stack
-from stepscope.model.report.finding import Finding
+from stepscope.tables.findings import Finding
 
 
 def inlined(job: Job, *functions: str) -> Job:

@@ -9,8 +9,8 @@ import pytest
 from tests.derive.sessions import MAIN, MS, POOL, US, Job
 from tests.detectors.jobs import PERIOD, STEPS, pulled
 
-from stepscope.app.report.analyze import report_of
-from stepscope.units import format_ratio
+from stepscope.diagnosis.analyze import report_of
+from stepscope.tables.units import format_ratio
 
 
 def starved(job: Job) -> Job:

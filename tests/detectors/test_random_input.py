@@ -9,7 +9,7 @@ from tests.detectors.trend_jobs import starting
 
 from stepscope.detectors.base import run
 from stepscope.detectors.registry import ALL
-from stepscope.model.report.finding import Finding
+from stepscope.tables.findings import Finding
 
 DRAWS = "import numpy as np\n" + "\n" * 13 + "def decode(x):\n    return x[np.random.permutation(3)]\n"
 """The function of the jobs here stands in line 15."""

@@ -19,14 +19,14 @@ from tests.detectors.memory_jobs import faulting, refaulting
 
 import stepscope
 from stepscope import store
-from stepscope.app.report import analyze
 from stepscope.causes.system import translation
 from stepscope.derive.view import SessionView
 from stepscope.detectors import remedies
 from stepscope.detectors.registry import EVERY
+from stepscope.diagnosis import analyze
 from stepscope.model.log.events import Framework
-from stepscope.model.report.finding import Finding, Remedy
-from stepscope.model.session.session import AllocatorInfo
+from stepscope.tables.allocator_info import AllocatorInfo
+from stepscope.tables.findings import Finding, Remedy
 
 TESTS = Path(__file__).resolve().parents[1]
 DETECTORS = Path(stepscope.__file__).parent / "detectors"

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.derive.sessions import MS, Job
 from tests.detectors.jobs import keras_fit, nothing, pulled, saving, train_loop
-from tests.reports.samples import finding
+from tests.report.samples import finding
 
 from stepscope.derive.view import SessionView
 from stepscope.detectors.base import HINTS, Detector, Seen, Signal, cost_of, present, rank, run
 from stepscope.detectors.registry import ALL
-from stepscope.model.report.finding import severity_of
+from stepscope.tables.findings import severity_of
 
 
 def _breaks(view: SessionView, params: object) -> Iterator[Seen]:

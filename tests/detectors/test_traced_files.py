@@ -14,9 +14,9 @@ from stepscope.derive.view import SessionView
 from stepscope.detectors import registry
 from stepscope.detectors.base import Signal, run
 from stepscope.detectors.signals import IMPORTED_HINTS
-from stepscope.model.report.finding import Checked, Diagnostic, Finding
-from stepscope.model.session.optrace import OpTrace, TraceSource
 from stepscope.model.session.session import Manifest, Session, StoredOpTrace
+from stepscope.tables.findings import Checked, Diagnostic, Finding
+from stepscope.tables.optrace import OpTrace, TraceSource
 
 
 def _run(code: str, view: SessionView) -> tuple[tuple[Finding, ...], tuple[Checked, ...], tuple[Diagnostic, ...]]:

@@ -11,8 +11,8 @@ from tests.derive.sessions import MS, Job
 from tests.detectors.fixture import look
 
 from stepscope.detectors.input.traced_input_wait import DETECTOR
-from stepscope.model.session.optrace import OpTrace, TraceSource
 from stepscope.model.session.session import StoredOpTrace
+from stepscope.tables.optrace import OpTrace, TraceSource
 
 STEPS, STEP, WAIT, THREAD = 8, 100_000, 80_000, 4_711
 

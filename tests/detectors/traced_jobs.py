@@ -7,8 +7,8 @@ from dataclasses import replace
 from tests.derive.op_traces import Maker
 from tests.derive.sessions import MS, Job
 
-from stepscope.model.session.optrace import OpTrace, Program, TraceSource
 from stepscope.model.session.session import StoredOpTrace
+from stepscope.tables.optrace import OpTrace, Program, TraceSource
 
 TRACE, DEVICE = "op trace of some steps", "op trace with GPU or TPU work"
 STEP = 100_000.0

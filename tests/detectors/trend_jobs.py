@@ -10,7 +10,7 @@ from tests.derive.sessions import END, MS, POOL, SCRIPT, US, Frame, Job, S
 from tests.detectors.jobs import CALL, MAIN_CALL, MAKE, PERIOD, REPORT, SOURCE, STEPS, train_loop
 
 from stepscope.model.log.events import ThreadSeen, UserProfiler
-from stepscope.model.records import ThreadTable
+from stepscope.tables.records import ThreadTable
 from stepscope.wire.kinds import Flag, Kind
 
 MB = 1 << 20

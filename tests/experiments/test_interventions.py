@@ -7,9 +7,9 @@ import re
 import pytest
 
 from stepscope.agent.trials.registry import FAMILIES
-from stepscope.errors import UsageError
 from stepscope.experiments import interventions
 from stepscope.model.report.components import COMPONENTS
+from stepscope.tables.errors import UsageError
 from stepscope.wire.trials import NOTHING
 
 

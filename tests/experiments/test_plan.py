@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from tests.reports.samples import clean, finding
+from tests.report.samples import clean, finding
 
-from stepscope.errors import UsageError
 from stepscope.experiments import plan, proofs
-from stepscope.model.report.finding import Component, Evidence, Place, Report, StepMaker
 from stepscope.model.report.input_bound import InputBound, InputEdit
 from stepscope.model.report.ledger import LedgerEntry
+from stepscope.model.report.report import Component, Report, StepMaker
+from stepscope.tables.errors import UsageError
+from stepscope.tables.findings import Evidence
+from stepscope.tables.place import Place
 
 
 def _report(**shares: float) -> Report:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from stepscope.experiments import statistics, student
 from stepscope.experiments.statistics import Effect, paired, unpaired, verdict, within
-from stepscope.model.records import F64
+from stepscope.tables.records import F64
 
 TIMES = st.floats(1e-3, 1e12)
 MS = 1e6

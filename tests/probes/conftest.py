@@ -22,8 +22,8 @@ import pytest
 
 import stepscope
 from stepscope.agent.payload import PAYLOAD
-from stepscope.formats.agent_files import graph_blocks
-from stepscope.formats.agent_files.ring import RECORD_DTYPE
+from stepscope.collector.agent_files import graph_blocks
+from stepscope.collector.agent_files.ring import RECORD_DTYPE
 from stepscope.model.log.events import AnyEvent, Name, decode
 from stepscope.model.log.graph import GraphTable, assemble
 from stepscope.wire.kinds import SHAPE_SHIFT, Flag, Kind

@@ -11,8 +11,8 @@ from stepscope.causes.graph.operands import wasteful_operands
 from stepscope.derive.graph.index import GraphIndex
 from stepscope.model.log.events import AgentDiagnostic
 from stepscope.model.log.program import InputSeen
-from stepscope.model.records import RecordTable
 from stepscope.model.session.session import Worker, WorkerInfo
+from stepscope.tables.records import RecordTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

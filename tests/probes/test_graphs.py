@@ -9,8 +9,8 @@ import pytest
 from stepscope.derive.graph.index import GraphIndex
 from stepscope.model.log.events import AgentDiagnostic, Traced
 from stepscope.model.log.graph import GraphRead, GraphsRead, Layer, TensorSpec
-from stepscope.model.records import RecordTable
 from stepscope.model.session.session import Worker, WorkerInfo
+from stepscope.tables.records import RecordTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

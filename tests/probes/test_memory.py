@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from tests.probes.conftest import Recorded
 
-from stepscope.formats.agent_files import iterator_model
 from stepscope.model.log.events import IteratorModel
 from stepscope.model.log.memory import MemoryHeld
+from stepscope.readers import iterator_model
 
 MB = 1 << 20
 ELEMENT = 4 * MB

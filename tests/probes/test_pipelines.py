@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stepscope.formats.agent_files.iterator_model import parse
 from stepscope.model.log.events import (
     AgentDiagnostic,
     BatchSeen,
@@ -20,6 +19,7 @@ from stepscope.model.log.events import (
     Traced,
 )
 from stepscope.model.log.program import Padding
+from stepscope.readers.iterator_model import parse
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:

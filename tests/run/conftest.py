@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 import stepscope
-from stepscope.app.bundle import open_session
-from stepscope.collector.launch import rundir
+from stepscope.launcher import rundir
 from stepscope.model.session.session import Session
+from stepscope.sessions.bundle import open_session
 from stepscope.wire.kinds import Kind
 
 SOURCE = Path(stepscope.__file__).resolve().parent.parent
@@ -132,12 +132,12 @@ def children(pid: int) -> dict[int, str]:
 
 def sidecar_of(launcher: int) -> int:
     """Pid of the launcher's sidecar once it runs, 0 before."""
-    return next((pid for pid, command in children(launcher).items() if "stepscope.app.running.sidecar" in command), 0)
+    return next((pid for pid, command in children(launcher).items() if "stepscope.sidecar.sidecar" in command), 0)
 
 
 def job_of(launcher: int) -> int:
     """Pid of the launcher's job."""
-    return next(pid for pid, command in children(launcher).items() if "stepscope.app.running.sidecar" not in command)
+    return next(pid for pid, command in children(launcher).items() if "stepscope.sidecar.sidecar" not in command)
 
 
 def state_of(pid: int) -> str:

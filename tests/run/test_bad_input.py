@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.app.bundle import open_session
+from stepscope.sessions.bundle import open_session
 
 from .conftest import SOURCE, Project, environment, spans
 

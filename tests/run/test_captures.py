@@ -14,9 +14,9 @@ from tests.run.conftest import Project, environment, job_of
 from stepscope.derive.stacks import session_stacks
 from stepscope.model.log.events import CaptureTaken, Name, UserProfiler
 from stepscope.model.log.memory import MemoryHeld
-from stepscope.model.session.optrace import Category
 from stepscope.model.session.session import CaptureInfo, Session
 from stepscope.store import optrace
+from stepscope.tables.optrace import Category
 from stepscope.wire.kinds import STEP_MARKER, Kind
 
 pytestmark = [pytest.mark.tf, pytest.mark.slow, pytest.mark.timeout(300)]

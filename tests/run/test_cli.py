@@ -39,7 +39,7 @@ def test_version_and_help_load_nothing_heavy(project: Project) -> None:
 def test_internal_error_is_one_line(project: Project) -> None:
     """What nobody expected gives one line with the place of the traceback, and exit code 70."""
     code = (
-        "import sys, stepscope.app.record as r, stepscope.cli.main as m\n"
+        "import sys, stepscope.use_cases.record as r, stepscope.cli.main as m\n"
         "def fail(options): raise KeyError('inside')\n"
         "r.record = fail\n"
         "m.main()"

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from tests.run.conftest import Project, environment, wait_for
 
-from stepscope.app.bundle import open_session
 from stepscope.derive.clocks import session_links
+from stepscope.sessions.bundle import open_session
 
 SKEW_S = 1_000
 ELSEWHERE = ["unshare", "--time", "--fork", "--kill-child", "--monotonic", str(SKEW_S)]

@@ -10,9 +10,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from stepscope.app.doctor import exit_code
 from stepscope.model.report.doctor import Check, DoctorReport, Outcome
-from stepscope.reports import doctor_text
+from stepscope.report import doctor_text
+from stepscope.use_cases.doctor import exit_code
 
 from .conftest import Project, environment
 

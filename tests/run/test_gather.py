@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tests.run.conftest import environment
 
-from stepscope.reports import json_report
+from stepscope.report import json_report
 
 if TYPE_CHECKING:
     from tests.run.conftest import Project

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.run.conftest import environment
 
-from stepscope.app import jobs
-from stepscope.app.bundle import open_session
-from stepscope.app.report.analyze import report_of
+from stepscope.diagnosis.analyze import report_of
+from stepscope.launcher import jobs
 from stepscope.model.api.rest_api import Job
+from stepscope.sessions.bundle import open_session
 from stepscope.web import metrics
 
 if TYPE_CHECKING:

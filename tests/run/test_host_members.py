@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from tests.run.conftest import PATIENCE_S, Project, environment, wait_for
 
-from stepscope.reports import json_report
+from stepscope.report import json_report
 from stepscope.store.manifests import read_manifest
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stepscope.model.report.finding import Report
+    from stepscope.model.report.report import Report
 
 STEPS = """
 import os, sys, time, stepscope

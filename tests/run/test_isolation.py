@@ -14,10 +14,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from stepscope.app.bundle import open_session
-from stepscope.collector.launch import isolation
-from stepscope.model.report.finding import Report
+from stepscope.model.report.report import Report
 from stepscope.model.session.session import Session
+from stepscope.sandbox import isolation
+from stepscope.sessions.bundle import open_session
 from stepscope.wire.kinds import Kind
 
 from .conftest import PATIENCE_S, STEPS, environment, kill, wait_for
@@ -107,7 +107,7 @@ def python_of(uid: int) -> str:
     if uid == os.getuid():
         return sys.executable
     python = f"/usr/bin/python{sys.version_info[0]}.{sys.version_info[1]}"
-    code = "import msgspec, pyarrow; from stepscope.collector.launch import isolation; print(isolation.problem())"
+    code = "import msgspec, pyarrow; from stepscope.sandbox import isolation; print(isolation.problem())"
     path = f"{environment()['PYTHONPATH']}:{PACKAGES}"
     try:
         done = subprocess.run(
@@ -202,7 +202,7 @@ TRIAL = """
 import sys
 from pathlib import Path
 from stepscope.agent.payload import PAYLOAD
-from stepscope.collector.launch import launch
+from stepscope.launcher import launch
 run = launch.LaunchOptions(argv=(sys.executable, "job.py"), payload=PAYLOAD, session=Path(sys.argv[1]), offline=True)
 launch.run(run)
 """

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.run.conftest import environment
 
-from stepscope.model.report.finding import Finding, Report
-from stepscope.reports import json_report
+from stepscope.model.report.report import Report
+from stepscope.report import json_report
+from stepscope.tables.findings import Finding
 
 if TYPE_CHECKING:
     from tests.run.conftest import Project

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.run.conftest import Project, environment, wait_for
 
-from stepscope.reports import json_report
+from stepscope.report import json_report
 from stepscope.store.manifests import read_manifest
 
 if TYPE_CHECKING:

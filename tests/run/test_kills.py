@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.app.bundle import open_session
 from stepscope.model.session.session import Session
+from stepscope.sessions.bundle import open_session
 from stepscope.store.manifests import read_manifest
 
 from .conftest import Project, job_of, kill, sidecar_of, spans, state_of, wait_for

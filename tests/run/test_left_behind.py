@@ -8,11 +8,11 @@ from types import ModuleType
 
 import pytest
 
-from stepscope.collector.launch import isolation
+from stepscope.sandbox import isolation
 
 from .conftest import Project, environment, job_of
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+BENCHMARKS = Path(__file__).parents[2] / "bench"
 WHILE = """
 import os, stepscope, time
 print("ready", flush=True)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.run.conftest import environment
 
-from stepscope.reports import json_report
+from stepscope.report import json_report
 
 if TYPE_CHECKING:
     from tests.run.conftest import Project
 
-    from stepscope.model.report.finding import Report
+    from stepscope.model.report.report import Report
 
 pytestmark = [pytest.mark.tf, pytest.mark.slow]
 

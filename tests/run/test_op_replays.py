@@ -7,8 +7,8 @@ import json
 import pytest
 from tests.run.conftest import Project
 
-from stepscope.app.report import analyze
-from stepscope.app.running import op_replays
+from stepscope.sessions import analysis
+from stepscope.sidecar import op_replays
 from stepscope.store import open_session
 
 pytestmark = [pytest.mark.tf, pytest.mark.slow, pytest.mark.timeout(400)]
@@ -41,7 +41,7 @@ def test_a_product_is_run_alone(project: Project) -> None:
     (path,) = project.sessions()
     assert open_session(path).op_traces, done.stderr
     op_replays.replay(path, seconds=PATIENT_S)  # again: on a loaded machine 6 s do not reach far
-    limits = analyze.analyze(path).limits
+    limits = analysis.analyze(path).limits
     assert limits is not None
     (product,) = [op for op in limits.ops if op.type == "MatMul"]
     assert product.alone_ns > 0, product.why

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.app.report.analyze import analyze
-from stepscope.model.report.finding import Finding
+from stepscope.sessions.analysis import analyze
+from stepscope.tables.findings import Finding
 
 from .conftest import Project, environment
 

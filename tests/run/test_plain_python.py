@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from tests.run.conftest import Project
 
-from stepscope.app.bundle import open_session
-from stepscope.app.report.analyze import report_of
+from stepscope.diagnosis.analyze import report_of
 from stepscope.model.log.events import Code, ThreadSeen
+from stepscope.sessions.bundle import open_session
 from stepscope.wire.kinds import Kind
 
 LONG = """

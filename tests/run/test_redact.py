@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from stepscope.app.bundle import unpack
-from stepscope.app.report import analyze
+from stepscope.sessions import analysis
+from stepscope.sessions.bundle import unpack
 
 from .conftest import Project, environment
 
@@ -65,7 +65,7 @@ def test_no_word_of_the_user_leaks(project: Project) -> None:
     left = " ".join(texts(copy)).lower()
     assert [word for word in SECRETS if word in left] == []
     assert str(project.root).lower() not in left
-    before, after = (analyze.analyze(path) for path in (project.root / "a.stepscope", copy))
+    before, after = (analysis.analyze(path) for path in (project.root / "a.stepscope", copy))
     assert (after.session.steps, after.anatomy) == (before.session.steps, before.anatomy)
     assert [(f.code, f.severity) for f in after.findings] == [(f.code, f.severity) for f in before.findings]
     with zipfile.ZipFile(project.root / "one.zip") as packed:

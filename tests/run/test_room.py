@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepscope.app.bundle import open_session
+from stepscope.sessions.bundle import open_session
 
 from .conftest import Project, environment, spans
 

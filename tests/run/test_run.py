@@ -150,7 +150,7 @@ def test_sources_travel(project: Project) -> None:
     script = project.script("named.py", text)
     project.run("run", "-q", "--session", "a.stepscope", "named.py", "3")
     project.run("run", "-q", "--no-sources", "--session", "b.stepscope", "named.py", "3")
-    from stepscope.app.bundle import open_session
+    from stepscope.sessions.bundle import open_session
 
     sources = open_session(project.root / "a.stepscope").sources
     assert sources[str(script)] == text.replace("abcdef123456", "***")
@@ -206,7 +206,8 @@ def test_children_are_measured_too(project: Project) -> None:
 @pytest.mark.parametrize("module", ["numpy", "pyarrow", "rich", "msgspec"])
 def test_launcher_is_light(module: str) -> None:
     """What runs before the job has started imports none of the heavy packages."""
-    code = f"import sys, stepscope.cli.main, stepscope.cli.run, stepscope.app.record; print({module!r} in sys.modules)"
+    ours = "stepscope.cli.main, stepscope.cli.run, stepscope.use_cases.record"
+    code = f"import sys, {ours}; print({module!r} in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.app.bundle import open_session
+from stepscope.sessions.bundle import open_session
 
 from .conftest import Project, children, environment, job_of, kill, sidecar_of, state_of, wait_for
 

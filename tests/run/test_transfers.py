@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.run.conftest import Project, environment, wait_for
 
-from stepscope.reports import json_report
+from stepscope.report import json_report
 
 pytestmark = [
     pytest.mark.tf,

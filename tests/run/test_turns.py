@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from stepscope.model.report.finding import Report
+from stepscope.model.report.report import Report
 
 from .conftest import Project, environment
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.run.conftest import Project, job_of, kill, wait_for
 
-from stepscope.app import jobs
+from stepscope.launcher import jobs
 from stepscope.wire import off
 from stepscope.wire.kinds import Kind
 

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from tests.run.conftest import PATIENCE_S, Project, environment, wait_for
 
-from stepscope.collector.launch import isolation
+from stepscope.sandbox import isolation
 
 WAITS = """
 import os, sys, time, stepscope

@@ -23,7 +23,8 @@ NAMES = "jemalloc-keep,glibc-hugepages"
 def test_until_done_is_interrupted_and_resumed(project: Project) -> None:
     """Ctrl-C in the second step says how to resume; resumed, it repeats no run and comes to an end.
 
-    Whether the second change is a sure gain depends on the machine: tests/app/whatif asserts that with made-up runs.
+    Whether the second change is a sure gain depends on the machine: tests/use_cases/whatif asserts that with made-up
+    runs.
     """
     project.script("train.py", TWO_CAUSES)
     process = subprocess.Popen(

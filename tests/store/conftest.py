@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepscope.model.records import RecordTable
 from stepscope.store.writer import EventRow, LogPosition, SessionWriter
+from stepscope.tables.records import RecordTable
 
 ORIGIN_NS = 5_000_000_000_000
 

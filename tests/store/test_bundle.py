@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.app import bundle
-from stepscope.errors import SessionError
+from stepscope.sessions import bundle
 from stepscope.store import open_session
 from stepscope.store.bundle import DIGEST
+from stepscope.tables.errors import SessionError
 
 
 def contents(root: Path) -> dict[str, bytes]:

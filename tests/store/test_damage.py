@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from tests.derive.op_traces import Maker
 
-from stepscope.app import bundle, flame
-from stepscope.app.report import analyze
-from stepscope.errors import DamagedError, SessionError
-from stepscope.formats.optrace_builder import OpTraceBuilder
-from stepscope.model.records import RecordTable
-from stepscope.model.session.optrace import OpTrace, PlaneKind, TraceSource
 from stepscope.model.session.session import Session
+from stepscope.readers.optrace_builder import OpTraceBuilder
+from stepscope.sessions import analysis, bundle
 from stepscope.store import open_session, optrace
+from stepscope.tables.errors import DamagedError, SessionError
+from stepscope.tables.optrace import OpTrace, PlaneKind, TraceSource
+from stepscope.tables.records import RecordTable
+from stepscope.use_cases import flame
 
 SEED = 20
 ROUNDS = 300
@@ -142,7 +142,7 @@ def test_no_wall_holds_damage_back(made: Path) -> None:
         first, last = content_of(packed, f"captures/optraces/ops-001/{file}")
         flip(packed, (first + last) // 2)
         with pytest.raises(DamagedError, match=file):
-            analyze.analyze(packed)
+            analysis.analyze(packed)
         packed.write_bytes(whole)
 
 
@@ -177,7 +177,7 @@ def test_a_cut_table_is_a_loss(made: Path, left: int) -> None:
     session = open_session(made)
     assert list(session.lost_files) == [TABLE]
     assert len(session.workers[0].records) == 50
-    assert any("left out" in text.text for text in analyze.analyze(made).diagnostics)
+    assert any("left out" in text.text for text in analysis.analyze(made).diagnostics)
 
 
 def test_a_pack_of_another_name_is_one(made: Path, tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from stepscope.model.report.whatif import WhatIfClaim, WhatIfPlace, WhatIfResult
 from stepscope.model.session.experiment import MAX_RESULTS, Experiment
-from stepscope.store import bundle, experiments, layout, open_session
+from stepscope.store import bundle, experiments, open_session
+from stepscope.tables import layout
 
 RESULT = WhatIfResult(remedy="prefetch", text="", ns=1, ratio=0.5, low=0.4, high=0.6, verdict="faster")
 CLAIM = WhatIfClaim(

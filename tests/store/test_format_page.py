@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from stepscope.model.log import events
-from stepscope.model.network_tables import ClockProbeTable, PacketTable, TcpTable
-from stepscope.model.records import HostTable, ProcessTable, RecordTable, RivalTable, Table, ThreadTable
 from stepscope.model.session.session import SCHEMA_VERSION, HostInfo, Manifest, WorkerInfo
+from stepscope.tables.network_tables import ClockProbeTable, PacketTable, TcpTable
+from stepscope.tables.records import HostTable, ProcessTable, RecordTable, RivalTable, Table, ThreadTable
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "session-format.md").read_text()
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stepscope.model.records import RecordTable
 from stepscope.store.gaps import read, split
+from stepscope.tables.records import RecordTable
 from stepscope.wire.kinds import SHAPE_SHIFT, Flag, Kind, Trait, kinds_with
 
 BEGIN, END = 1_000, 3_000

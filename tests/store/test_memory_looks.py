@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from tests.derive.memory_looks import look, packed
 
-from stepscope.model.session.address_space import FreeZone, MappingTable, MemoryLook, PageSize
-from stepscope.store import layout, memory_looks, open_session, tables
+from stepscope.store import memory_looks, open_session, tables
+from stepscope.tables import layout
+from stepscope.tables.address_space import FreeZone, MappingTable, MemoryLook, PageSize
 
 
 def same(one: MemoryLook, other: MemoryLook) -> bool:

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepscope.errors import FormatError, SessionError
-from stepscope.formats.optrace_builder import OpTraceBuilder
-from stepscope.formats.protobuf.codec import encode_bytes, encode_number
-from stepscope.formats.xplane import xspace
-from stepscope.model.session.optrace import Dropped, Events, LineKind, Metas, OpTrace, PlaneKind, TraceSource
-from stepscope.model.session.optrace_stats import LoadedStats, StatColumn
+from stepscope.readers.optrace_builder import OpTraceBuilder
+from stepscope.readers.protobuf.codec import encode_bytes, encode_number
+from stepscope.readers.xplane import xspace
 from stepscope.store import bundle, open_session, optrace, optrace_stats
+from stepscope.tables.errors import FormatError, SessionError
+from stepscope.tables.optrace import Dropped, Events, LineKind, Metas, OpTrace, PlaneKind, TraceSource
+from stepscope.tables.optrace_stats import LoadedStats, StatColumn
 
 _VALUE = st.one_of(st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), st.text(max_size=8))
 _Stats = dict[str, int | float | str]

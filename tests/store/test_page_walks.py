@@ -9,8 +9,9 @@ import pytest
 from tests.derive.memory_looks import GOOD_WALKS as GOOD
 from tests.derive.memory_looks import walk_points
 
-from stepscope.model.session.page_walks import MAX_POINTS, PageWalks
-from stepscope.store import layout, open_session, page_walks
+from stepscope.store import open_session, page_walks
+from stepscope.tables import layout
+from stepscope.tables.page_walks import MAX_POINTS, PageWalks
 
 
 def test_round_trip(made: Path) -> None:

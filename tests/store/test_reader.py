@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepscope.errors import IncompatibleSessionError, SessionError
 from stepscope.model.log.events import BatchSeen, Name
-from stepscope.model.records import HostTable, ProcessTable, RecordTable, RivalTable, Table, ThreadTable
 from stepscope.store import open_session, tables
 from stepscope.store.writer import LogPosition, SessionWriter
+from stepscope.tables.errors import IncompatibleSessionError, SessionError
+from stepscope.tables.records import HostTable, ProcessTable, RecordTable, RivalTable, Table, ThreadTable
 
 from .conftest import records
 

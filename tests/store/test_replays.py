@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from stepscope.model.session.replays import MAX_OPS, ReplayedOp, Replays, ReplayTimes, Roofs
-from stepscope.store import layout, open_session, replays
+from stepscope.store import open_session, replays
+from stepscope.tables import layout
 
 GOOD = Replays(
     tensorflow="2.21.0",

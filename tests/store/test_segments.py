@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepscope.model.records import ProcessTable
-from stepscope.store import layout, open_session, segments
+from stepscope.store import open_session, segments
 from stepscope.store.segments import counting
 from stepscope.store.writer import LogPosition, SessionWriter
+from stepscope.tables import layout
+from stepscope.tables.records import ProcessTable
 
 from .conftest import ORIGIN_NS, line, records
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepscope.errors import SessionError
 from stepscope.model.api.timeline import SpanName, Timeline, TimelineSeries
 from stepscope.store import span_cache
+from stepscope.tables.errors import SessionError
 
 
 def column(*values: int) -> np.ndarray:

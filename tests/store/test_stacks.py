@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepscope.model.report.finding import Diagnostic
-from stepscope.model.session.stacks import Frame, FrameKind, SampleTable, StackBuilder, StackFlag, StackProfile, Thread
 from stepscope.store import open_session, stacks, tables
+from stepscope.tables.findings import Diagnostic
+from stepscope.tables.stacks import Frame, FrameKind, SampleTable, StackBuilder, StackFlag, StackProfile, Thread
 
 
 def sampled() -> StackProfile:

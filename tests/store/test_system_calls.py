@@ -8,9 +8,10 @@ import msgspec
 import pytest
 
 from stepscope.derive.machine.system_calls import summary
-from stepscope.model.session.system_calls import CallTotal, SystemCalls
-from stepscope.reports.page import call_rows
-from stepscope.store import layout, open_session, system_calls
+from stepscope.report.page import call_rows
+from stepscope.store import open_session, system_calls
+from stepscope.tables import layout
+from stepscope.tables.system_calls import CallTotal, SystemCalls
 
 MS = 1_000_000
 MAIN = CallTotal(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.app import merge
-from stepscope.app.timelines import timeline_build
+from stepscope.server.timelines import timeline_build
+from stepscope.sessions import merge
 from stepscope.store.span_cache import Reader
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.app.joint_sessions import COUNT, FIRST, MS, capture, ends_of
-from tests.app.member_sessions import change, changed_member, sessions
+from tests.sessions.joint_sessions import COUNT, FIRST, MS, capture, ends_of
+from tests.sessions.member_sessions import change, changed_member, sessions
 from tests.timeline.joint_timelines import opened
 
 from stepscope.derive.cluster import clock

@@ -5,17 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from tests.app.member_sessions import change, changed_member, sessions
 from tests.derive.sessions import S, filled
+from tests.sessions.member_sessions import change, changed_member, sessions
 from tests.timeline.joint_timelines import opened
 
 from stepscope.derive.view import SessionView
-from stepscope.formats import run_metadata
-from stepscope.model.network_tables import PacketTable, TcpTable
 from stepscope.model.session.session import HostInfo, Manifest, Peers, Session
+from stepscope.readers import run_metadata
 from stepscope.store import optrace
 from stepscope.store.manifests import read_manifest
 from stepscope.store.span_cache import Reader
+from stepscope.tables.network_tables import PacketTable, TcpTable
 from stepscope.timeline import joint_tracks, link_tracks
 from stepscope.timeline.joint_tracks import Part
 from stepscope.timeline.span_track import Names

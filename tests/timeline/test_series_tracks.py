@@ -7,7 +7,7 @@ import pytest
 from tests.derive.sessions import MS, Job, S, filled
 from tests.web.timeline_sessions import LOOK, MB, SPIKE_AT, session
 
-from stepscope.model.records import GpuTable, HostTable, ProcessTable
+from stepscope.tables.records import GpuTable, HostTable, ProcessTable
 from stepscope.timeline import series_tracks
 from stepscope.timeline.series_tracks import SeriesTrack
 

@@ -15,10 +15,10 @@ import pytest
 from starlette.testclient import TestClient
 
 import stepscope
-from stepscope.app.server.open_sessions import OpenSessions
-from stepscope.app.server.session_catalogue import SessionCatalogue
-from stepscope.app.server.session_labels import SessionLabels
-from stepscope.app.timelines.kept_timelines import Timelines
+from stepscope.server.open_sessions import OpenSessions
+from stepscope.server.session_catalogue import SessionCatalogue
+from stepscope.server.session_labels import SessionLabels
+from stepscope.server.timelines.kept_timelines import Timelines
 from stepscope.web.application import create
 from stepscope.web.operation import Hub
 from stepscope.web.settings import Access

@@ -15,20 +15,21 @@ from tests.derive.stack_profiles import of_samples
 from tests.derive.stored import stored
 
 from stepscope._version import __version__
-from stepscope.app.report import analyze
+from stepscope.diagnosis import analyze
 from stepscope.model.session.session import Manifest
-from stepscope.model.session.stacks import Frame, FrameKind
-from stepscope.store import layout, memory_looks, optrace, stacks
-from stepscope.store.layout import key_of
+from stepscope.store import memory_looks, optrace, stacks
 from stepscope.store.writer import EventRow, LogPosition, SessionWriter
+from stepscope.tables import layout
+from stepscope.tables.layout import key_of
+from stepscope.tables.stacks import Frame, FrameKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from stepscope.model.session.address_space import MemoryLook
     from stepscope.model.session.session import Session
-    from stepscope.model.session.stacks import StackProfile
+    from stepscope.tables.address_space import MemoryLook
+    from stepscope.tables.stacks import StackProfile
 
 STEPS = 300
 TRACED = 6

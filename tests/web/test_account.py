@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 from tests.web.reading import read
 
-from stepscope.app.server import browse, browse_account
-from stepscope.app.server.open_sessions import LIVE_MIN_S, Opened, OpenSessions
 from stepscope.model.api.browsing import Account
 from stepscope.model.api.rest_api import SessionBrief
 from stepscope.model.api.status import LiveCapture, LiveShare, Status
-from stepscope.model.report.finding import Report
-from stepscope.reports import text, words
-from stepscope.reports.page import html
+from stepscope.model.report.report import Report
+from stepscope.report import text, words
+from stepscope.report.page import html
+from stepscope.server import browse, browse_account
+from stepscope.server.open_sessions import LIVE_MIN_S, Opened, OpenSessions
 
 if TYPE_CHECKING:
     import pytest
     from starlette.testclient import TestClient
     from tests.web.recorded import Recorded
 
-    from stepscope.app.server.session_catalogue import Entry
+    from stepscope.server.session_catalogue import Entry
 
 
 def test_the_account_is_the_reports(client: TestClient, recorded: Recorded) -> None:
@@ -62,9 +62,9 @@ def test_a_job_without_steps_yet_has_no_verdict(recorded: Recorded) -> None:
 def test_a_running_session_is_read_again(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
     """Seldom, as its analysis costs; soon where no steps were seen; at once when there are first steps or a capture."""
     now = [0.0]
-    monkeypatch.setattr("stepscope.app.server.open_sessions.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("stepscope.server.open_sessions.time.monotonic", lambda: now[0])
     revisions = itertools.count()
-    monkeypatch.setattr("stepscope.app.server.open_sessions.revision_of", lambda _: str(next(revisions)))
+    monkeypatch.setattr("stepscope.server.open_sessions.revision_of", lambda _: str(next(revisions)))
 
     def entry(*, steps: bool = False, captures: int = 0) -> Entry:
         share = (LiveShare(component="call", ratio=1.0),) if steps else ()

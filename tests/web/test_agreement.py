@@ -25,18 +25,20 @@ from tests.web.conftest import PATIENCE_S, TOKEN, browser, command, environment
 from tests.web.numbers import Pool, shown
 from tests.web.recorded import Recorded, fed, fit, lying, write
 
-from stepscope.app import jobs
-from stepscope.app.report import analyze
-from stepscope.app.running.live import Live
-from stepscope.app.server.open_sessions import OpenSessions
-from stepscope.app.server.session_catalogue import SessionCatalogue
+from stepscope.diagnosis import analyze
+from stepscope.launcher import jobs
 from stepscope.model.api.status import Status
-from stepscope.model.report.finding import Finding, Report
-from stepscope.reports import live, text, words
-from stepscope.reports.page import html
+from stepscope.model.report.report import Report
+from stepscope.report import live, text, words
+from stepscope.report.page import html
+from stepscope.server.open_sessions import OpenSessions
+from stepscope.server.session_catalogue import SessionCatalogue
+from stepscope.sessions import analysis
+from stepscope.sidecar.live import Live
 from stepscope.store import redaction
 from stepscope.store.pseudonyms import Pseudonyms
-from stepscope.units import format_ns, format_rate, format_ratio
+from stepscope.tables.findings import Finding
+from stepscope.tables.units import format_ns, format_rate, format_ratio
 from stepscope.web.application import create
 from stepscope.web.operation import Hub
 
@@ -121,7 +123,7 @@ def test_a_redacted_copy_says_the_same(sessions: dict[str, Recorded], tmp_path: 
     """Pseudonyms change no figure, no finding and no stage of the input, and damage no file."""
     copied = tmp_path / "copy.stepscope"
     redaction.copy(sessions[kind].path, copied, Pseudonyms(bytes(16)))
-    before, after = report_of(sessions[kind]), analyze.analyze(copied)
+    before, after = report_of(sessions[kind]), analysis.analyze(copied)
     assert [(f.code, f.severity, f.cost) for f in after.findings] == [
         (f.code, f.severity, f.cost) for f in before.findings
     ]

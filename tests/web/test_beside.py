@@ -18,8 +18,8 @@ import pytest
 
 from stepscope.cli.job_command import split_words
 from stepscope.cli.run import run
-from stepscope.store.layout import key_of
 from stepscope.store.manifests import read_manifest
+from stepscope.tables.layout import key_of
 from stepscope.web.beside_server import LINGER_S, REPORT_S, Ending, Looks
 
 from .conftest import PATIENCE_S, PROGRAM, TOKEN, command, environment, wait_for

@@ -12,7 +12,7 @@ import pytest
 from tests.web.browser import CHROMIUM, FLAGS, PATIENCE_MS
 from tests.web.conftest import PATIENCE_S, TOKEN, command, environment
 
-from stepscope.app.server.session_catalogue import SessionCatalogue
+from stepscope.server.session_catalogue import SessionCatalogue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stepscope.app import bundle
-from stepscope.app.server.open_sessions import OpenSessions
-from stepscope.app.server.session_catalogue import SessionCatalogue
-from stepscope.app.timelines.kept_timelines import Timelines
+from stepscope.server.open_sessions import OpenSessions
+from stepscope.server.session_catalogue import SessionCatalogue
+from stepscope.server.timelines.kept_timelines import Timelines
+from stepscope.sessions import bundle
 from stepscope.store.bundle import PackedFiles
-from stepscope.store.layout import key_of
+from stepscope.tables.layout import key_of
 from stepscope.web.application import create
 from stepscope.web.operation import Hub
 

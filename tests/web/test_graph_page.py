@@ -11,7 +11,7 @@ from tests.web import graph_sessions
 from tests.web.browser import AXE, CHROMIUM, FITS, FLAGS, NAMELESS, SERIOUS, tab_of
 from tests.web.conftest import viewed
 
-from stepscope.store.layout import key_of
+from stepscope.tables.layout import key_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stepscope.errors import UsageError
+from stepscope.tables.errors import UsageError
 from stepscope.web.guard import MAX_BODY_BYTES, MAX_PATH, MAX_QUERY
 from stepscope.web.settings import Access
 

@@ -17,7 +17,7 @@ from tests.web.conftest import PATIENCE_S, TOKEN, command, environment
 
 from stepscope.model.api.rest_api import Job, JobPage
 from stepscope.model.api.status import LiveCapture, LiveFinding, Status
-from stepscope.store.layout import key_of
+from stepscope.tables.layout import key_of
 
 if TYPE_CHECKING:
     from pathlib import Path

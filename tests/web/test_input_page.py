@@ -10,8 +10,8 @@ import pytest
 from tests.web.browser import AXE, CHROMIUM, FITS, FLAGS, NAMELESS, SERIOUS, Tab, tab_of
 
 from stepscope.model.api.browsing import InputShown
-from stepscope.model.report.finding import Report
-from stepscope.units import format_ns
+from stepscope.model.report.report import Report
+from stepscope.tables.units import format_ns
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stepscope.app.server.open_sessions import OpenSessions
-from stepscope.app.server.session_catalogue import SORTS, SessionCatalogue
-from stepscope.app.server.session_labels import SessionLabels
-from stepscope.errors import UsageError
 from stepscope.model.api.rest_api import SessionLabel
-from stepscope.store.layout import key_of
+from stepscope.server.open_sessions import OpenSessions
+from stepscope.server.session_catalogue import SORTS, SessionCatalogue
+from stepscope.server.session_labels import SessionLabels
+from stepscope.tables.errors import UsageError
+from stepscope.tables.layout import key_of
 from stepscope.web.application import create
 from stepscope.web.operation import Hub
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from stepscope.app.server.open_sessions import OpenSessions
-from stepscope.app.server.session_catalogue import SessionCatalogue
-from stepscope.app.timelines.kept_timelines import Timelines
 from stepscope.model.api.rest_api import SessionDetail
-from stepscope.reports import words
-from stepscope.reports.marked import Md
-from stepscope.store.layout import key_of
+from stepscope.report import words
+from stepscope.report.marked import Md
+from stepscope.server.open_sessions import OpenSessions
+from stepscope.server.session_catalogue import SessionCatalogue
+from stepscope.server.timelines.kept_timelines import Timelines
+from stepscope.tables.layout import key_of
 from stepscope.web.application import create
 from stepscope.web.operation import Hub
 

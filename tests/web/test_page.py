@@ -12,10 +12,11 @@ import pytest
 from tests.web.browser import AXE, CHROMIUM, FITS, FLAGS, NAMELESS, SERIOUS, Tab, tab_of
 from tests.web.recorded import PROGRAM
 
-from stepscope.collector.kernel import perf
 from stepscope.model.api.rest_api import FindingList
-from stepscope.model.report.finding import Evidence, Report
-from stepscope.reports import ledger_rows
+from stepscope.model.report.report import Report
+from stepscope.native.kernel import perf
+from stepscope.report import ledger_rows
+from stepscope.tables.findings import Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

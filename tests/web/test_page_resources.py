@@ -8,8 +8,8 @@ import pytest
 from tests.web.conftest import TOKEN, browser
 from tests.web.reading import read
 
-from stepscope.app.server.open_sessions import OpenSessions
-from stepscope.app.server.session_catalogue import SessionCatalogue
+from stepscope.server.open_sessions import OpenSessions
+from stepscope.server.session_catalogue import SessionCatalogue
 from stepscope.web.application import create
 from stepscope.web.operation import Hub
 

@@ -15,13 +15,12 @@ from tests.web.conftest import TOKEN, browser
 from tests.web.reading import read
 from tests.web.recorded import PROGRAM, STEPS
 
-from stepscope.app import bundle
-from stepscope.app.report import analyze
-from stepscope.app.server import browse
-from stepscope.app.server.open_sessions import Opened, OpenSessions, revision_of
-from stepscope.app.server.session_catalogue import SessionCatalogue
 from stepscope.derive.view import SessionView
-from stepscope.store.layout import key_of
+from stepscope.server import browse
+from stepscope.server.open_sessions import Opened, OpenSessions, revision_of
+from stepscope.server.session_catalogue import SessionCatalogue
+from stepscope.sessions import analysis, bundle
+from stepscope.tables.layout import key_of
 from stepscope.web.application import create
 from stepscope.web.operation import Hub
 
@@ -43,7 +42,7 @@ def test_health(client: TestClient) -> None:
 
 def test_sessions_are_listed_and_found(client: TestClient, recorded: Recorded) -> None:
     """By words of name and command, by state; with throughput and top finding of the report."""
-    report = analyze.analyze(recorded.path)
+    report = analysis.analyze(recorded.path)
     found = {b["key"]: b for b in read(client, "/api/v1/sessions")["items"]}[recorded.key]
     assert found["name"] == "slow"
     assert found["state"] == "finished"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from stepscope.app.timelines import timeline_tiles
 from stepscope.model.api.timeline import LeftOut, Timeline
+from stepscope.server.timelines import timeline_tiles
 
 from .conftest import PATIENCE_S
 

@@ -10,7 +10,7 @@ from tests.web.browser import CHROMIUM, FITS, FLAGS, Tab, tab_of
 from tests.web.conftest import viewed, wait_for
 from tests.web.timeline_sessions import stored
 
-from stepscope.store.layout import key_of
+from stepscope.tables.layout import key_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

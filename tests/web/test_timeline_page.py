@@ -14,7 +14,7 @@ from tests.web.browser import CHROMIUM, FITS, FLAGS, NAMELESS, Tab, tab_of
 from tests.web.conftest import PATIENCE_S, TOKEN, command, environment
 from tests.web.timeline_sessions import SPIKE_AT, STEP, stored
 
-from stepscope.store.layout import key_of
+from stepscope.tables.layout import key_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,9 +11,9 @@ from tests.derive.op_traces import Maker
 from tests.derive.sessions import MS, SCRIPT, Frame, Job, S, filled
 from tests.web import recorded
 
-from stepscope.model.records import BurstTable, DiskTable, LinkTable
 from stepscope.model.session.session import CaptureInfo
 from stepscope.store import optrace
+from stepscope.tables.records import BurstTable, DiskTable, LinkTable
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stepscope.formats.agent_files.ring import RingReader
+from stepscope.collector.agent_files.ring import RingReader
 from stepscope.wire.doing import Doing, Told
 from stepscope.wire.ring import RingWriter
 

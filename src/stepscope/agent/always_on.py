@@ -47,7 +47,7 @@ SIDECAR_BYTES = 64 << 20
 """What a sidecar takes: without so much room in the control group none is started, or started again."""
 _CODE = (
     "import sys; sys.path.append(sys.argv.pop(1)); "
-    "from stepscope.app.running.always_on_start import main; main(sys.argv[1:])"
+    "from stepscope.sidecar.always_on_start import main; main(sys.argv[1:])"
 )
 
 

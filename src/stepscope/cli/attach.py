@@ -44,10 +44,10 @@ def attach(pid: int, seconds: float, session: Path | None, report_json: Path | N
     steps. Ctrl-C ends the observation, never the process, and the report is still printed. Its last lines are the
     functions that used the most CPU time. For a process that hangs, --stacks shows at once what its threads do.
     """
-    from stepscope.app import attach as use_case  # noqa: PLC0415 - --help needs none of it
+    from stepscope.use_cases import attach as use_case
 
     if stacks:
-        from stepscope.app import stack_shot  # noqa: PLC0415 - as above
+        from stepscope.use_cases import stack_shot
 
         click.echo(stack_shot.stacks(pid), nl=False)
         return

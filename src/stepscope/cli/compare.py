@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
-from stepscope.app import compare as use_case
-from stepscope.errors import UsageError
+from stepscope.tables.errors import UsageError
+from stepscope.use_cases import compare as use_case
 
 FORMATS = ("text", "json", "md")
 

@@ -32,7 +32,7 @@ def doctor(*, as_json: bool, python: str | None, no_import: bool, calibrate: boo
     Settings are only read, never changed. Each line is marked ok, note (worth knowing), CHANGE, or blind (could not be
     checked; the line names the command that allows it). Exit code: 0, or 1 if something should be changed.
     """
-    from stepscope.app import doctor as use_case  # noqa: PLC0415 - --help needs none of it
+    from stepscope.use_cases import doctor as use_case
 
     if calibrate:
         click.echo(use_case.calibrate(python), nl=False)

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from stepscope.cli.key_file import CA_FILE, KEY_FILE
-from stepscope.errors import UsageError
+from stepscope.tables.errors import UsageError
 
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)I?B?", re.IGNORECASE)
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*(%?)")
@@ -124,7 +124,7 @@ def enable(
     measured by hooks and samplers only (levels 0 and 1). Jobs that are already running are not measured.
     STEPSCOPE_ALWAYS=0 excludes a process. List the measured jobs with: stepscope ps
     """
-    from stepscope.app import always_on, switching  # noqa: PLC0415 - --help needs none of it
+    from stepscope.use_cases import always_on, switching
 
     if again is not None:
         click.echo(switching.switch_on(again))
@@ -150,7 +150,7 @@ def enable(
 
 
 def _page_module() -> str:
-    from stepscope.web import listening, user_server  # noqa: PLC0415 - as above
+    from stepscope.web import listening, user_server
 
     listening.check_installed()
     return user_server.MODULE
@@ -176,7 +176,7 @@ def disable(python: str | None, now: str | None, *, ui: bool) -> None:
 
     Running jobs are still measured until they end; sessions stay where they are.
     """
-    from stepscope.app import always_on, switching  # noqa: PLC0415 - as above
+    from stepscope.use_cases import always_on, switching
 
     if now is not None:
         click.echo(switching.switch_off(now))

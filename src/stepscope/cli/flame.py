@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from stepscope.units import format_bytes
+from stepscope.tables.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from stepscope.reports.flame.graph import Compared, Graph
+    from stepscope.report.flame.graph import Compared, Graph
 
 _WHAT = click.argument("what", type=click.Path(path_type=Path), metavar="SESSION|FILE")
 _EVENT = click.option(
@@ -105,7 +105,7 @@ def diff(
 
 def _draw(read: Callable[[ModuleType], Graph | Compared], outputs: tuple[Path, ...], *, difference: bool) -> None:
     """Read the profiles through the use cases, then print or write the result."""
-    from stepscope.app import flame as app  # noqa: PLC0415 - numpy: not for --help
+    from stepscope.use_cases import flame as app
 
     for path in outputs:
         app.check_ending(path, difference=difference)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from stepscope.app.gathering import opening, sending
 from stepscope.cli.key_file import CA_FILE, KEY_FILE
-from stepscope.units import format_bytes, format_number_of
+from stepscope.sessions.gathering import opening, sending
+from stepscope.tables.units import format_bytes, format_number_of
 from stepscope.web import gather as gather_server
 
 

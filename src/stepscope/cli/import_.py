@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from stepscope.cli.progress import Progress
-from stepscope.reports import op_trace_text
-from stepscope.reports.words import printable
+from stepscope.report import op_trace_text
+from stepscope.report.words import printable
 
 
 @click.command("import", short_help="Make a session from other tools' traces.")
@@ -22,7 +22,7 @@ def import_(files: tuple[Path, ...], output: Path | None) -> None:
     and speedscope. For a directory, the newest profile in it is read, or all traces of PyTorch's profiler. Files of
     several ranks of one job give one report that says for whom the others wait.
     """
-    from stepscope.app.importing import import_files  # noqa: PLC0415 - numpy and pyarrow: not for --help
+    from stepscope.use_cases.importing import import_files
 
     with Progress(f"reading {', '.join(printable(file.name) for file in files)}"):
         done = import_files(files, output)

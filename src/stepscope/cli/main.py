@@ -15,7 +15,7 @@ import traceback
 import click
 
 from stepscope._version import __version__
-from stepscope.errors import StepscopeError
+from stepscope.tables.errors import StepscopeError
 
 COMMANDS = {
     "run": ("stepscope.cli.run:run", "Measure a job and report why it is slow."),
@@ -32,8 +32,8 @@ COMMANDS = {
     "flame": ("stepscope.cli.flame:flame", "Draw flame graphs; compare two beyond noise."),
     "doctor": ("stepscope.cli.doctor:doctor", "Check the machine and the environment, without a job."),
     "memory": ("stepscope.cli.memory:memory", "Draw an address space: huge pages, mappings, faults."),
-    "check": ("stepscope.cli.check:check", "Check sources for slow code."),
-    "lsp": ("stepscope.cli.lsp:lsp", "Serve an editor: findings and quick fixes."),
+    "check": ("stepscope.check.cli.check:check", "Check sources for slow code."),
+    "lsp": ("stepscope.check.cli.lsp:lsp", "Serve an editor: findings and quick fixes."),
     "rule": ("stepscope.cli.rule:rule", "Explain a finding's code."),
     "import": ("stepscope.cli.import_:import_", "Make a session from other tools' traces."),
     "merge": ("stepscope.cli.merge:merge", "Join the sessions of one job's members."),
@@ -143,7 +143,7 @@ def _say(text: str) -> None:
 
 
 def _keep_traceback() -> str:
-    import tempfile  # noqa: PLC0415 - only when something failed
+    import tempfile
 
     try:
         with tempfile.NamedTemporaryFile(

@@ -24,7 +24,7 @@ def memory(target: str, seconds: float, *, as_json: bool) -> None:
     page faults, page tables, growth and kernel activity for huge pages; and a drawing of the address space. A process
     is only read from outside, never stopped.
     """
-    from stepscope.app import memory as use_case  # noqa: PLC0415 - --help needs none of it
+    from stepscope.use_cases import memory as use_case
 
     maps = use_case.memory(target, seconds)
     if as_json:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import click
 
-from stepscope.app import merge as merging
 from stepscope.cli.key_file import CA_FILE, KEY_FILE
 from stepscope.cli.progress import Progress
+from stepscope.sessions import merge as merging
 
 
 @click.command(short_help="Join the sessions of one job's members.")

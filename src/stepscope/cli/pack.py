@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from stepscope.cli.progress import Progress
-from stepscope.units import format_bytes
+from stepscope.tables.units import format_bytes
 
 
 @click.command(short_help="Pack a session into one file.")
@@ -22,7 +22,7 @@ from stepscope.units import format_bytes
 )
 def pack(session: Path, output: Path | None, *, redact: bool) -> None:
     """Pack a session into one file, to send or archive it."""
-    from stepscope.app import bundle, redacting  # noqa: PLC0415 - --help needs none of it
+    from stepscope.sessions import bundle, redacting
 
     if redact:
         with Progress(f"redacting {session}"):
@@ -40,6 +40,6 @@ def pack(session: Path, output: Path | None, *, redact: bool) -> None:
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="The directory to create.")
 def unpack(packed: Path, output: Path | None) -> None:
     """Unpack a packed session into a directory."""
-    from stepscope.app import bundle  # noqa: PLC0415
+    from stepscope.sessions import bundle
 
     click.echo(str(bundle.unpack(packed, output)))

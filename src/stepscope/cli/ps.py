@@ -15,9 +15,10 @@ def ps(as_json: bool) -> None:  # noqa: FBT001
     Rates cover the last few seconds, shares about a minute. Only what each job's sidecar publishes is read. Below the
     jobs: what is switched off, and the address of the page of enable --ui, if it is served.
     """
-    from stepscope.app import jobs, switching  # noqa: PLC0415 - --help needs none of it
-    from stepscope.collector.always_on import user_page  # noqa: PLC0415
-    from stepscope.reports import live  # noqa: PLC0415
+    from stepscope.collector.always_on import user_page
+    from stepscope.launcher import jobs
+    from stepscope.report import live
+    from stepscope.use_cases import switching
 
     found = jobs.running()
     if as_json:
@@ -39,6 +40,7 @@ def top(job: str, once: bool) -> None:  # noqa: FBT001
 
     Without a terminal, prints plain text once a second until the job ends.
     """
-    from stepscope.app import jobs, watch  # noqa: PLC0415 - --help needs none of it
+    from stepscope.launcher import jobs
+    from stepscope.use_cases import watch
 
     watch.watch(jobs.find(job), once=once)

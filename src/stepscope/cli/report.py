@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stepscope.app import merge
-from stepscope.app.latest import latest
 from stepscope.cli.progress import Progress
-from stepscope.errors import UsageError
+from stepscope.sessions import merge
+from stepscope.sessions.latest import latest
+from stepscope.tables.errors import UsageError
 
 if TYPE_CHECKING:
-    from stepscope.model.report.finding import Report
+    from stepscope.model.report.report import Report
 
 FORMATS = ("text", "json", "html", "md")
 ENDINGS = {"": "text", ".txt": "text", ".text": "text", ".log": "text", ".json": "json"}
@@ -77,7 +77,8 @@ def report(
     """Analyse SESSION (a .stepscope directory or a packed file) and show what was found. Without SESSION: the latest
     in the current folder, else the latest of enable.
     """
-    from stepscope.app.report import analyze, rendering  # noqa: PLC0415 - numpy and pyarrow: not for --help
+    from stepscope.sessions import analysis
+    from stepscope.use_cases import rendering
 
     form = format_ or _format_of(output)
     if brief and (form != "json" or step is not None):
@@ -92,7 +93,7 @@ def report(
         _write(shown, output)
         return
     with Progress(f"analysing {session}"):
-        found = analyze.analyze(session)
+        found = analysis.analyze(session)
     if form == "text":
         color = output is None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         data = _text(found, session, color=color, tasks=tasks, verbose=verbose, price=price)
@@ -133,7 +134,7 @@ def _format_of(output: Path | None) -> str:
 
 
 def _text(found: Report, session: Path, *, color: bool, tasks: bool, verbose: bool, price: float) -> str:
-    from stepscope.reports import task_rows, terminal  # noqa: PLC0415 - as above
+    from stepscope.report import task_rows, terminal
 
     page = session / "report.html"
     width = shutil.get_terminal_size((120, 24)).columns

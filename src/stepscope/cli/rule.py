@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stepscope.errors import UsageError
+from stepscope.tables.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,8 +26,8 @@ def rule(code: str | None) -> None:
     """Explain the rule of `check` or the detector of `run` with this CODE or name. Without CODE: list all, with a line
     about each.
     """
-    from stepscope.checker.registry import ALL as RULES  # noqa: PLC0415 - not for --help
-    from stepscope.detectors.registry import EVERY as DETECTORS  # noqa: PLC0415 - numpy: not for --help
+    from stepscope.check.registry import ALL as RULES
+    from stepscope.detectors.registry import EVERY as DETECTORS
 
     every = sorted([*((d.code, d.name, d.doc) for d in DETECTORS), *((r.code, r.name, r.doc) for r in RULES)])
     if code is None:

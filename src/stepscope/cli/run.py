@@ -120,8 +120,8 @@ def run(
 
     The job keeps its terminal, exit code and signals. The report goes to stderr when the job has ended.
     """  # noqa: D301 - \b is click's mark for lines that are not rewrapped
-    from stepscope.app import record  # noqa: PLC0415 - --help needs none of it
-    from stepscope.collector.launch import launch  # noqa: PLC0415
+    from stepscope.launcher import launch
+    from stepscope.use_cases import record
 
     options = record.RecordOptions(
         argv=record.job_command(command, module=module, verbatim=ctx.meta["verbatim"]),

@@ -63,7 +63,7 @@ def trace(job: str, timeout: float, **asked: str | float | None) -> None:
     the budget, which decides when the next one may follow (--force does not wait for that). If nothing is caught within
     --wait seconds, the exit code is 75.
     """
-    from stepscope.app import trace as use_case  # noqa: PLC0415 - --help needs none of it
+    from stepscope.use_cases import trace as use_case
 
     if asked.get("when"):
         use_case.check_when(asked)

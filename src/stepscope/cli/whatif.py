@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stepscope.app import record
-from stepscope.app.whatif import command as use_case
-from stepscope.app.whatif import outputs, progress
-from stepscope.app.whatif.options import WhatIfOptions
 from stepscope.cli.duration import to_seconds
 from stepscope.cli.job_command import JobCommand
-from stepscope.reports.whatif import text as whatif_text
-from stepscope.reports.whatif import way_text as whatif_way_text
+from stepscope.report.whatif import text as whatif_text
+from stepscope.report.whatif import way_text as whatif_way_text
+from stepscope.use_cases import record
+from stepscope.use_cases.whatif import command as use_case
+from stepscope.use_cases.whatif import outputs, progress
+from stepscope.use_cases.whatif.options import WhatIfOptions
 
 if TYPE_CHECKING:
     from stepscope.model.report.whatif import WhatIfReport

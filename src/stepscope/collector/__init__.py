@@ -1,1 +1,1 @@
-"""Collection of a run's data outside the job: launch, recording, sampling, captures."""
+"""Records a running job: drains rings and logs, samples the machine, takes captures, writes the session."""

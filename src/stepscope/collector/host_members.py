@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from stepscope.collector.clocks import clock_domain
-from stepscope.collector.launch import run_directories, rundir
+from stepscope.clocks import clock_domain
+from stepscope.launcher import run_directories, rundir
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

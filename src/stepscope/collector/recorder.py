@@ -16,24 +16,25 @@ from stepscope.collector.captures.memory_captures import MemoryCaptures
 from stepscope.collector.captures.native_captures import NativeCaptures
 from stepscope.collector.captures.op_captures import OpCaptures
 from stepscope.collector.captures.python_captures import PythonCaptures
-from stepscope.collector.cgroups import memory_kills
-from stepscope.collector.cgroups.kill_watch import KillWatch
-from stepscope.collector.launch import apply, give_way, rundir, sidecar_death
-from stepscope.collector.launch.mask import mask_text
-from stepscope.collector.memory import allocator
-from stepscope.collector.memory.look_schedule import LookSchedule
 from stepscope.collector.recording import signals, sources, waking
 from stepscope.collector.recording.drain import Drainer
 from stepscope.collector.recording.host_info import host_info
+from stepscope.collector.recording.look_schedule import LookSchedule
 from stepscope.collector.recording.sampling import Sampling
-from stepscope.model.report.finding import Diagnostic
-from stepscope.model.session.hang import Hang
+from stepscope.launcher import apply, give_way, rundir, sidecar_death
+from stepscope.launcher.mask import mask_text
 from stepscope.model.session.member import MemberInfo
 from stepscope.model.session.session import CaptureInfo, WorkerInfo
+from stepscope.native import process_stat
+from stepscope.native.cgroups import memory_kills
+from stepscope.native.cgroups.kill_watch import KillWatch
+from stepscope.native.memory import allocator
 from stepscope.store import newest
 from stepscope.store.manifests import read_manifest
 from stepscope.store.segments import MAX_MERGED_BYTES
 from stepscope.store.writer import SessionWriter
+from stepscope.tables.findings import Diagnostic
+from stepscope.tables.hang import Hang
 from stepscope.wire import off, trouble
 
 _SAMPLE_NS = 1_000_000_000
@@ -213,10 +214,10 @@ class Recording:
 
     def _rescue_launcher(self) -> None:
         """Continue the launcher, which stops with the job, if only the job was continued."""
-        if self.job is None or rundir.state(self.job.launcher_pid) not in ("T", "t"):
+        if self.job is None or process_stat.state(self.job.launcher_pid) not in ("T", "t"):
             self._stopped_looks = 0
             return
-        if rundir.state(self.job.pid) in ("T", "t"):
+        if process_stat.state(self.job.pid) in ("T", "t"):
             self._stopped_looks = 0
             return
         self._stopped_looks += 1
@@ -229,7 +230,7 @@ class Recording:
             return False
         if rundir.read_ended(self.run) is not None:
             return True
-        if self.job is not None and rundir.alive(self.job.pid, self.job.start_ticks):
+        if self.job is not None and process_stat.alive(self.job.pid, self.job.start_ticks):
             return False
         if self.job is not None and self.job.mode == "run":
             return True

@@ -13,12 +13,13 @@ from pathlib import Path
 
 import msgspec
 
-from stepscope.collector.launch import rundir
 from stepscope.collector.recorder import Recording
-from stepscope.model.report.finding import Diagnostic
+from stepscope.launcher import rundir
+from stepscope.native import process_stat
 from stepscope.store import newest
 from stepscope.store.manifests import read_manifest
 from stepscope.store.writer import SessionWriter
+from stepscope.tables.findings import Diagnostic
 
 RECOVERED = "DX109"
 
@@ -38,7 +39,7 @@ def recover(session: Path) -> bool:
         return False
     try:
         job = rundir.read_job(run)
-        if job is not None and job.mode != "attach" and rundir.alive(job.pid, job.start_ticks):
+        if job is not None and job.mode != "attach" and process_stat.alive(job.pid, job.start_ticks):
             return False
         if not os.access(session, os.W_OK):
             return False

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from stepscope.collector.cgroups import cgroup, room
-from stepscope.collector.launch import give_way
-from stepscope.collector.launch.give_way import GaveWay
+from stepscope.launcher import give_way
+from stepscope.launcher.give_way import GaveWay
+from stepscope.native.cgroups import cgroup, room
 from stepscope.wire.env import PROCS_NAME
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import os
 from pathlib import Path
 
 from stepscope.collector import host_members, recover
-from stepscope.collector.launch import run_directories, rundir, scratch
-from stepscope.errors import StepscopeError
-from stepscope.store import layout
+from stepscope.launcher import run_directories, rundir, scratch
+from stepscope.tables import layout
+from stepscope.tables.errors import StepscopeError
 
 
 def sweep(own: Path | None = None) -> int:

@@ -15,7 +15,7 @@ from stepscope.derive.optrace.shape_costs import ShapeCosts
 from stepscope.derive.python import hot_spots, notebook_cells, stack_samples
 from stepscope.derive.steps import anatomy, joined_threads, named_times, step_finder, steps
 from stepscope.model.log.events import Framework
-from stepscope.model.report.finding import Place
+from stepscope.tables.place import Place
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps
     from stepscope.model.log.events import DatasetMade, Name
     from stepscope.model.report.components import ComponentName
-    from stepscope.model.session.nearby import NotebookCell
     from stepscope.model.session.session import Session, Worker
+    from stepscope.tables.nearby import NotebookCell
 
 T = TypeVar("T")
 

@@ -19,10 +19,10 @@ from stepscope.detectors import one_step, remedies
 from stepscope.detectors.costs import compute_ratio, cost_of
 from stepscope.detectors.ranking import meet, rank
 from stepscope.detectors.signals import HINTS, IN_FILES, OF_DEVICES, Signal, given, hint, imported_hint
-from stepscope.errors import DamagedError
 from stepscope.model.frameworks import NOT_FOR, TF_DATA
 from stepscope.model.log.events import Traced
-from stepscope.model.report.finding import Checked, Diagnostic, Finding, severity_of
+from stepscope.tables.errors import DamagedError
+from stepscope.tables.findings import Checked, Diagnostic, Finding, severity_of
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -32,17 +32,8 @@ if TYPE_CHECKING:
     from stepscope.derive.steps_view import StepsView
     from stepscope.derive.view import SessionView
     from stepscope.detectors.remedies import Fact
-    from stepscope.model.report.finding import (
-        Cause,
-        Cost,
-        Evidence,
-        PipelineStage,
-        Place,
-        Remedy,
-        Severity,
-        Stage,
-        Symptom,
-    )
+    from stepscope.tables.findings import Cause, Cost, Evidence, PipelineStage, Remedy, Severity, Stage, Symptom
+    from stepscope.tables.place import Place
 
 P = TypeVar("P")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.model.report.finding import Cost
+from stepscope.tables.findings import Cost
 
 if TYPE_CHECKING:
     from stepscope.derive.view import SessionView

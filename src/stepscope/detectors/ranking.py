@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from stepscope.model.report.finding import Finding
+    from stepscope.tables.findings import Finding
 
 
 def rank(finding: Finding) -> tuple[int, bool, float, str]:

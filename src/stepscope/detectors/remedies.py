@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from stepscope.derive.view import SessionView
-    from stepscope.model.report.finding import Remedy
+    from stepscope.tables.findings import Remedy
 
 WORKER_CPUS = 0.5
 """CPUs that must be idle during the steps for a worker to gain anything."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.cluster import members
 from stepscope.derive import job_framework
-from stepscope.errors import install_command
+from stepscope.tables.errors import install_command
 
 if TYPE_CHECKING:
     from stepscope.derive.job_framework import JobFramework

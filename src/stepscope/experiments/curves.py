@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from stepscope.experiments.plan import Candidate
 from stepscope.experiments.schedule import MIN_ROUNDS, UNCHANGED, Arm, Experiment, Measured, NotMeasuredError
-from stepscope.units import format_bytes
+from stepscope.tables.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

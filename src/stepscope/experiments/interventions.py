@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.errors import UsageError
 from stepscope.experiments.compute_parts import OF_COMPUTE
 from stepscope.experiments.input_parts import OF_INPUT
 from stepscope.experiments.intervention import ANY, KERAS, TENSORFLOW, TF_DATA, Intervention, made
+from stepscope.tables.errors import UsageError
 from stepscope.wire import trials
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from stepscope.model.report.components import ComponentName
-    from stepscope.model.report.finding import Finding, Report
+    from stepscope.model.report.report import Report
+    from stepscope.tables.findings import Finding
 
 Kind = Literal["gain", "ceiling"]
 OTHER = "against"

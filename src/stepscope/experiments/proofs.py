@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.model.report.place import is_cell
+from stepscope.tables.place import is_cell
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.model.report.finding import Finding, Place
+    from stepscope.tables.findings import Finding
+    from stepscope.tables.place import Place
 
 STUB, GRAPH_FUNCTION = "stub", "graph-function"
 """Interventions on the function at a finding's place: their argument is the place."""

@@ -32,7 +32,7 @@ from stepscope.experiments.student import NORMAL_FROM, student_reach
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from stepscope.model.records import F64
+    from stepscope.tables.records import F64
 
 LEVEL = 0.99
 """Level of claims: one comparison in a hundred of equal programs shows a difference."""

@@ -19,8 +19,8 @@ import zlib
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Protocol
 
-from stepscope.errors import DamagedError, SessionError
-from stepscope.store import layout
+from stepscope.tables import layout
+from stepscope.tables.errors import DamagedError, SessionError
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope.model.session.experiment import MAX_RESULTS, SCHEMA, Experiment
-from stepscope.store import layout
+from stepscope.tables import layout
 
 if TYPE_CHECKING:
     from pathlib import Path

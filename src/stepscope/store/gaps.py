@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.model.records import Gaps, RecordTable
+from stepscope.tables.records import Gaps, RecordTable
 from stepscope.wire.kinds import SHAPE_SHIFT, Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
-    from stepscope.model.records import I64
+    from stepscope.tables.records import I64
 
 
 _UNDETACHED = tuple(kind for kind in kinds_with(Trait.DETACHED) if kind not in kinds_with(Trait.HOT))

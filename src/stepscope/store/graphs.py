@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stepscope.model.log.graph import LATER_COLUMNS, TEXT_COLUMNS, NodeColumns
-from stepscope.model.records import I64
+from stepscope.tables.records import I64
 
 NUMBERS = ("graph", "node", "line", "owner")
 LISTS = ("producers", "slots")

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from stepscope.errors import UPDATE, IncompatibleSessionError, SessionError
 from stepscope.model.session.session import SCHEMA_VERSION, Manifest
-from stepscope.store import bundle, layout
+from stepscope.store import bundle
+from stepscope.tables import layout
+from stepscope.tables.errors import UPDATE, IncompatibleSessionError, SessionError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +23,7 @@ class _Version(msgspec.Struct):
 
 _VERSION = msgspec.json.Decoder(_Version)
 _MANIFEST = msgspec.json.Decoder(Manifest)
-"""Made at import, by one thread (see ``app.jobs``)."""
+"""Made at import, by one thread (see ``launcher.jobs``)."""
 
 
 def read_manifest(path: Path) -> Manifest:

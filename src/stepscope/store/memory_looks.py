@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from stepscope.model.session.address_space import FreeZone, MappingTable, MemoryLook, PageSize
-from stepscope.store import layout, tables
+from stepscope.store import tables
+from stepscope.tables import layout
+from stepscope.tables.address_space import FreeZone, MappingTable, MemoryLook, PageSize
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,7 +17,7 @@ _KEY = "look"
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
-    """The fields of a look other than its mappings; as in ``model.session.address_space.MemoryLook``."""
+    """The fields of a look other than its mappings; as in ``tables.address_space.MemoryLook``."""
 
     pid: int
     at_ns: int

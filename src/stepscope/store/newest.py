@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.store import layout, tables
+from stepscope.store import tables
 from stepscope.store.segments import counting
+from stepscope.tables import layout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from stepscope.model.records import I64
+    from stepscope.tables.records import I64
 
 _SAMPLED = ("host", "process")
 """Tables with a row for each look at the job."""

@@ -8,7 +8,7 @@
     stats.parquet        stats of events; meta_stats.parquet: of metas. A row group is a piece of one stat
 
 One stat can thus be read without the others, and writing needs no more memory than a few pieces.
-``model.session.optrace`` explains the columns; times count from the session's start.
+``tables.optrace`` explains the columns; times count from the session's start.
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stepscope.errors import UPDATE, SessionError
-from stepscope.model.report.finding import Diagnostic
-from stepscope.model.session.optrace import Dropped, Events, Line, Metas, OpTrace, Plane, Program, TraceSource
-from stepscope.store import layout, tables
+from stepscope.store import tables
 from stepscope.store.bundle import DirectoryFiles, FilesInside, PackedFiles
 from stepscope.store.optrace_stats import Piece, StatFile, StatWriter, StoredStats
+from stepscope.tables import layout
+from stepscope.tables.errors import UPDATE, SessionError
+from stepscope.tables.findings import Diagnostic
+from stepscope.tables.optrace import Dropped, Events, Line, Metas, OpTrace, Plane, Program, TraceSource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from stepscope.model.records import I64
-    from stepscope.model.session.optrace import I32
     from stepscope.store.bundle import Files
+    from stepscope.tables.optrace import I32
+    from stepscope.tables.records import I64
 
 SCHEMA = 2
 """Version of the folder. A reader opens every older one."""

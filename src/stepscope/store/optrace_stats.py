@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stepscope.errors import SessionError
-from stepscope.model.session.optrace_stats import StatColumn, joined, no_stat
+from stepscope.tables.errors import SessionError
+from stepscope.tables.optrace_stats import StatColumn, joined, no_stat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from stepscope.model.records import I64
+    from stepscope.tables.records import I64
 
 _SCHEMA = pa.schema([("row", pa.int64()), ("value", pa.int64()), ("text", pa.dictionary(pa.int32(), pa.string()))])
 _FULL = 1 << 16

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from stepscope.model.session.page_walks import MAX_POINTS, SCHEMA, PageWalks
-from stepscope.store import layout
+from stepscope.tables import layout
+from stepscope.tables.page_walks import MAX_POINTS, SCHEMA, PageWalks
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,11 +16,29 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from stepscope.errors import DamagedError, SessionError
 from stepscope.model.log import events as model_events
 from stepscope.model.log.graph import GraphTable, assemble
-from stepscope.model.network_tables import ClockProbeTable, PacketTable, TcpTable
-from stepscope.model.records import (
+from stepscope.model.session.session import Manifest, Peers, Session, StoredMember, StoredOpTrace, Worker, WorkerInfo
+from stepscope.store import (
+    bundle,
+    experiments,
+    gaps,
+    graphs,
+    manifests,
+    memory_looks,
+    optrace,
+    page_walks,
+    replays,
+    stacks,
+    system_calls,
+    tables,
+)
+from stepscope.store.segments import counting
+from stepscope.tables import layout
+from stepscope.tables.errors import DamagedError, SessionError
+from stepscope.tables.findings import Diagnostic
+from stepscope.tables.network_tables import ClockProbeTable, PacketTable, TcpTable
+from stepscope.tables.records import (
     BurstTable,
     CoreTable,
     DiskTable,
@@ -34,33 +52,15 @@ from stepscope.model.records import (
     RivalTable,
     ThreadTable,
 )
-from stepscope.model.report.finding import Diagnostic
-from stepscope.model.session.session import Manifest, Peers, Session, StoredMember, StoredOpTrace, Worker, WorkerInfo
-from stepscope.store import (
-    bundle,
-    experiments,
-    gaps,
-    graphs,
-    layout,
-    manifests,
-    memory_looks,
-    optrace,
-    page_walks,
-    replays,
-    stacks,
-    system_calls,
-    tables,
-)
-from stepscope.store.segments import counting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stepscope.model.log.events import AnyEvent
-    from stepscope.model.records import Table
-    from stepscope.model.session.address_space import MemoryLook
-    from stepscope.model.session.stacks import StackProfile
-    from stepscope.model.session.system_calls import SystemCalls
+    from stepscope.tables.address_space import MemoryLook
+    from stepscope.tables.records import Table
+    from stepscope.tables.stacks import StackProfile
+    from stepscope.tables.system_calls import SystemCalls
 
 MAX_INDEX_BYTES = 16 << 20
 MAX_SOURCE_BYTES = 1 << 20

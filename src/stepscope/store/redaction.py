@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stepscope.errors import SessionError
-from stepscope.store import bundle, layout, stacks
+from stepscope.store import bundle, stacks
+from stepscope.tables import layout
+from stepscope.tables.errors import SessionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope.model.session.replays import MAX_OPS, SCHEMA, Replays
-from stepscope.store import layout
+from stepscope.tables import layout
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from stepscope.store import layout, tables
+from stepscope.store import tables
+from stepscope.tables import layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -25,8 +25,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from stepscope.errors import SessionError
 from stepscope.model.api.timeline import LeftOut, SpanName, Timeline, TimelineSeries, TraceRange, Track
+from stepscope.tables.errors import SessionError
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from stepscope.model.report.finding import Diagnostic
-from stepscope.model.session.stacks import Frame, SampleTable, StackProfile, StackTable, Thread
-from stepscope.store import layout, tables
+from stepscope.store import tables
+from stepscope.tables import layout
+from stepscope.tables.findings import Diagnostic
+from stepscope.tables.stacks import Frame, SampleTable, StackProfile, StackTable, Thread
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from stepscope.model.session.system_calls import SCHEMA, SystemCalls
-from stepscope.store import layout
+from stepscope.tables import layout
+from stepscope.tables.system_calls import SCHEMA, SystemCalls
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stepscope.store.layout import write_atomic
+from stepscope.tables.layout import write_atomic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from stepscope.model.records import Table
+    from stepscope.tables.records import Table
 
 T = TypeVar("T", bound="Table")
 

@@ -14,16 +14,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stepscope.store import graphs, layout, tables
+from stepscope.store import graphs, tables
 from stepscope.store.segments import MAX_MERGED_BYTES, SegmentFolder
+from stepscope.tables import layout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from stepscope.model.log.graph import NodeColumns
-    from stepscope.model.records import RecordTable, Table
     from stepscope.model.session.session import Manifest
+    from stepscope.tables.records import RecordTable, Table
 
 
 class EventRow(NamedTuple):

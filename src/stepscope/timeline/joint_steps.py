@@ -13,8 +13,8 @@ from stepscope.timeline.span_track import SpanTrack
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stepscope.model.records import I64
     from stepscope.model.session.session import CaptureInfo
+    from stepscope.tables.records import I64
     from stepscope.timeline.joint_tracks import Part
     from stepscope.timeline.span_track import Names
 

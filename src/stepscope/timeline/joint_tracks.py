@@ -15,20 +15,20 @@ import numpy as np
 from stepscope.causes.cluster import members as of_job
 from stepscope.derive.machine import tcp_links
 from stepscope.derive.view import SessionView
+from stepscope.tables.units import format_ns
 from stepscope.timeline import link_tracks, series_tracks
 from stepscope.timeline.link_tracks import NETWORK
 from stepscope.timeline.series_levels import Held
 from stepscope.timeline.series_tracks import SeriesTrack
-from stepscope.units import format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from stepscope.derive.cluster.clock import ClockOffset
     from stepscope.model.api.timeline import TraceRange
-    from stepscope.model.network_tables import TcpTable
-    from stepscope.model.records import I64
     from stepscope.model.session.session import Manifest, StoredMember
+    from stepscope.tables.network_tables import TcpTable
+    from stepscope.tables.records import I64
     from stepscope.timeline.span_track import Names, SpanTrack
 
 MOST_MEMBERS = 16

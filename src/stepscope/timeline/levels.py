@@ -19,8 +19,8 @@ from stepscope.derive.optrace.host import event_nesting
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.model.records import I64
-    from stepscope.model.session.optrace import I32
+    from stepscope.tables.optrace import I32
+    from stepscope.tables.records import I64
 
 MAX_LANES = 256
 """Lanes per track. Deeper spans are counted and left out."""

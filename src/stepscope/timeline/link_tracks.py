@@ -13,15 +13,15 @@ import numpy as np
 from stepscope.derive.machine import tcp_links
 from stepscope.derive.optrace.exchange import step_graph
 from stepscope.model.api.timeline import SpanName
+from stepscope.tables.units import format_bytes
 from stepscope.timeline.span_track import SpanTrack
-from stepscope.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from stepscope.derive.optrace.exchange.sent_tensors import SentTensors
-    from stepscope.model.records import I64
     from stepscope.model.session.session import Session, StoredOpTrace
+    from stepscope.tables.records import I64
     from stepscope.timeline.span_track import Linked, Names
 
 NETWORK = "network between tasks"

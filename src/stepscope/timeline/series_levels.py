@@ -15,7 +15,7 @@ import numpy as np
 from stepscope.timeline import levels
 
 if TYPE_CHECKING:
-    from stepscope.model.records import F64, I64
+    from stepscope.tables.records import F64, I64
 
 
 @dataclass(frozen=True, slots=True)

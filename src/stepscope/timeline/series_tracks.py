@@ -19,8 +19,8 @@ from stepscope.timeline.series_levels import Held
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.model.records import F64, I64, GpuTable
     from stepscope.model.session.session import Session
+    from stepscope.tables.records import F64, I64, GpuTable
 
 NS = 1e9
 MOST_NS = 1 << 53

@@ -13,8 +13,8 @@ from stepscope.store.span_cache import PLACE_BITS
 
 if TYPE_CHECKING:
     from stepscope.derive.optrace.device.event_links import Links
-    from stepscope.model.records import I64
-    from stepscope.model.session.optrace import I32
+    from stepscope.tables.optrace import I32
+    from stepscope.tables.records import I64
 
 Say = Callable[[float, str], object]
 """Progress callback: share done (0 to 1), and what is being read."""

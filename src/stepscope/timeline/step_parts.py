@@ -16,7 +16,7 @@ from stepscope.model.report.components import COMPONENTS, PAINTED, REST
 
 if TYPE_CHECKING:
     from stepscope.derive.steps.anatomy import Anatomy
-    from stepscope.model.records import I64
+    from stepscope.tables.records import I64
 
 _SHARE = "input wait (mean share of the calls)"
 

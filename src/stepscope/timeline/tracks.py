@@ -17,20 +17,20 @@ from stepscope.derive.kinds import KINDS
 from stepscope.derive.optrace.device import data_links, event_links
 from stepscope.derive.optrace.exchange import sent_tensors
 from stepscope.derive.steps.steps import names_of
-from stepscope.errors import DamagedError, StepscopeError
 from stepscope.model.api.timeline import LeftOut, SpanName, TraceRange
 from stepscope.model.log.events import Name, ThreadSeen, Traced
-from stepscope.model.records import RecordTable
-from stepscope.model.session.optrace import Category, LineKind, PlaneKind
+from stepscope.tables.errors import DamagedError, StepscopeError
+from stepscope.tables.optrace import Category, LineKind, PlaneKind
+from stepscope.tables.records import RecordTable
 from stepscope.timeline import link_tracks, step_parts
 from stepscope.timeline.span_track import Linked, Names, SpanTrack
 from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
-    from stepscope.model.records import Gaps
-    from stepscope.model.session.optrace import I32, Line, OpTrace
     from stepscope.model.session.session import StoredOpTrace, Worker, WorkerInfo
+    from stepscope.tables.optrace import I32, Line, OpTrace
+    from stepscope.tables.records import Gaps
     from stepscope.timeline.span_track import Say
 
 OP_CATEGORY = {

@@ -86,7 +86,7 @@ def _pooled(limiter: CapacityLimiter) -> Run:
 def _alone() -> Run:
     """Run in one thread: several analyses would only delay each other.
 
-    First imports and first decoding then happen in one thread (see ``app.jobs``). The thread lives as long as the
+    First imports and first decoding then happen in one thread (see ``launcher.jobs``). The thread lives as long as the
     server: pyarrow crashes in later threads after the thread that loaded it has ended (source:
     https://github.com/apache/arrow/issues/50908, with pyarrow 25).
     """

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stepscope.collector.launch import own_python
-from stepscope.errors import UsageError
+from stepscope.native import own_python
+from stepscope.tables.errors import UsageError
 from stepscope.web import listening
 from stepscope.web.settings import Access
 

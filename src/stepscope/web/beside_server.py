@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stepscope.collector.launch import rundir
-from stepscope.errors import SessionError
+from stepscope.native import process_stat
 from stepscope.store.manifests import read_manifest
+from stepscope.tables.errors import SessionError
 from stepscope.web import listening
 from stepscope.web.job_operations import METRICS
 from stepscope.web.server import Server
@@ -95,7 +95,7 @@ def main(words: Sequence[str]) -> None:
         return watched[0]
 
     server = Server([session], access, within)
-    ending = Ending(lambda: rundir.alive(pid, ticks), lambda: _complete(session))
+    ending = Ending(lambda: process_stat.alive(pid, ticks), lambda: _complete(session))
 
     def watch() -> None:
         while not ending.come(watched[0]):

@@ -15,8 +15,8 @@ import msgspec
 from anyio import to_thread
 from starlette.responses import StreamingResponse
 
-from stepscope.app import jobs
-from stepscope.app.server.session_catalogue import job_of
+from stepscope.launcher import jobs
+from stepscope.server.session_catalogue import job_of
 from stepscope.web import job_operations, parameters
 from stepscope.web.operation import Operation
 from stepscope.web.parameters import Number
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from anyio import CapacityLimiter
     from starlette.requests import Request
 
-    from stepscope.app.jobs import RunningJob
+    from stepscope.launcher.jobs import RunningJob
     from stepscope.web.operation import Hub
 
 MEDIA = "text/event-stream"

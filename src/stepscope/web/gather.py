@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.app.gathering import target, tls
-from stepscope.collector.clocks import settings
-from stepscope.errors import UsageError
+from stepscope.clocks import settings
+from stepscope.sessions.gathering import target, tls
+from stepscope.tables.errors import UsageError
 from stepscope.web import listening
 
 if TYPE_CHECKING:

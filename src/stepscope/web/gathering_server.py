@@ -1,7 +1,7 @@
 """``stepscope gather serve``: takes parts of sessions into a folder, from who has the key, and gives them out again.
 
-Every request is proven first (``app.gathering.signing``); its body is read only then, and no further than its size and
-digest say. Nothing that comes is opened, executed or listed in a page.
+Every request is proven first (``sessions.gathering.signing``); its body is read only then, and no further than its size
+and digest say. Nothing that comes is opened, executed or listed in a page.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from stepscope.app.gathering import signing
-from stepscope.app.gathering.folder_target import FolderTarget
-from stepscope.app.gathering.server_target import PARTS
-from stepscope.app.gathering.target import NAME, PART_BYTES
-from stepscope.errors import TargetError
-from stepscope.units import format_bytes
+from stepscope.sessions.gathering import signing
+from stepscope.sessions.gathering.folder_target import FolderTarget
+from stepscope.sessions.gathering.server_target import PARTS
+from stepscope.sessions.gathering.target import NAME, PART_BYTES
+from stepscope.tables.errors import TargetError
+from stepscope.tables.units import format_bytes
 from stepscope.web import listening
 from stepscope.web.problems import Refused, response
 

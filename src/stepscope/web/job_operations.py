@@ -9,12 +9,13 @@ import msgspec
 from msgspec import Meta
 
 from stepscope._version import __version__
-from stepscope.app import jobs, trace
-from stepscope.app.server import browse
-from stepscope.app.server.session_catalogue import job_of
-from stepscope.errors import CaptureError, UsageError
+from stepscope.launcher import jobs
 from stepscope.model.api.capture_ask import DEFAULT_WAIT_S, MAX_STEPS, CaptureAsk
 from stepscope.model.api.rest_api import Asked, CaptureList, Health, Job, JobPage
+from stepscope.server import browse
+from stepscope.server.session_catalogue import job_of
+from stepscope.tables.errors import CaptureError, UsageError
+from stepscope.use_cases import trace
 from stepscope.web import metrics
 from stepscope.web.operation import LIMIT, OFFSET, PREFIX, Answer, Call, Hub, Operation, struct
 from stepscope.web.parameters import Number

@@ -9,8 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stepscope.errors import UsageError, install_command
-from stepscope.store import layout
+from stepscope.tables import layout
+from stepscope.tables.errors import UsageError, install_command
 
 if TYPE_CHECKING:
     from stepscope.web.settings import Access

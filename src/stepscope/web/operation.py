@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from stepscope.app.timelines.kept_timelines import Timelines
+from stepscope.server.timelines.kept_timelines import Timelines
 from stepscope.web.parameters import Arguments, Number, Parameter
 from stepscope.web.problems import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.app.server.open_sessions import OpenSessions
-    from stepscope.app.server.session_catalogue import SessionCatalogue
+    from stepscope.server.open_sessions import OpenSessions
+    from stepscope.server.session_catalogue import SessionCatalogue
 
 PREFIX = "/api/v1"
 JSON = "application/json"

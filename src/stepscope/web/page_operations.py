@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from stepscope.app import flame
-from stepscope.app.server import browse_account, browse_pages
-from stepscope.errors import StepscopeError
 from stepscope.model.api.browsing import Account, CodeFileList, Comparison, InputShown, MemoryList, StackTree
+from stepscope.server import browse_account, browse_pages
+from stepscope.tables.errors import StepscopeError
+from stepscope.use_cases import flame
 from stepscope.web.operation import Answer, Call, Hub, Operation, struct
 from stepscope.web.parameters import Choice, Text
 from stepscope.web.problems import Refused
 from stepscope.web.session_operations import EVENT, FLAMES, WINDOW, alone, entry_of, resource, status_of, window_of
 
 if TYPE_CHECKING:
-    from stepscope.app.server.open_sessions import Opened
-    from stepscope.app.server.session_catalogue import Entry
+    from stepscope.server.open_sessions import Opened
+    from stepscope.server.session_catalogue import Entry
     from stepscope.web.parameters import Arguments
 
 KEY = "[0-9a-f]{16}"

@@ -9,9 +9,9 @@ import msgspec
 from starlette.datastructures import Headers
 from starlette.responses import Response
 
-from stepscope.app.server.session_catalogue import shown
 from stepscope.model.api.rest_api import Problem
-from stepscope.reports.marked import Html
+from stepscope.report.marked import Html
+from stepscope.server.session_catalogue import shown
 
 if TYPE_CHECKING:
     from starlette.types import Scope

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stepscope.errors import SessionError
-from stepscope.store import layout
+from stepscope.tables import layout
+from stepscope.tables.errors import SessionError
 from stepscope.web import listening
 from stepscope.web.settings import LOOPBACK, Access
 from stepscope.wire import sessions_folder

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from stepscope.app.server.open_sessions import OpenSessions
-from stepscope.app.server.session_catalogue import SessionCatalogue
+from stepscope.server.open_sessions import OpenSessions
+from stepscope.server.session_catalogue import SessionCatalogue
 from stepscope.web.application import create
 from stepscope.web.operation import Hub
 

@@ -12,11 +12,7 @@ from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
-from stepscope.app import bundle, flame
-from stepscope.app.server import browse, graph_items, op_graphs, session_deletion
-from stepscope.app.server.session_catalogue import SORTS
-from stepscope.collector.launch import scratch
-from stepscope.errors import CaptureError, DamagedError, StepscopeError, TargetError, UsageError
+from stepscope.launcher import scratch
 from stepscope.model.api.op_graph import GraphDetail, GraphHits, OpGraphView
 from stepscope.model.api.rest_api import (
     CaptureList,
@@ -36,6 +32,11 @@ from stepscope.model.api.rest_api import (
     TaskPage,
 )
 from stepscope.model.report.op_table import OpTable
+from stepscope.server import browse, graph_items, op_graphs, session_deletion
+from stepscope.server.session_catalogue import SORTS
+from stepscope.sessions import bundle
+from stepscope.tables.errors import CaptureError, DamagedError, StepscopeError, TargetError, UsageError
+from stepscope.use_cases import flame
 from stepscope.web import arrow
 from stepscope.web.operation import (
     ARROW,
@@ -54,8 +55,8 @@ from stepscope.web.parameters import Choice, Number, Text
 from stepscope.web.problems import Refused
 
 if TYPE_CHECKING:
-    from stepscope.app.server.open_sessions import Opened
-    from stepscope.app.server.session_catalogue import Entry
+    from stepscope.server.open_sessions import Opened
+    from stepscope.server.session_catalogue import Entry
     from stepscope.web.parameters import Arguments, Parameter
 
 KEY = Text(name="key", about="Key of the session, from the list of sessions.", where="path", pattern="[0-9a-f]{16}")

@@ -7,7 +7,7 @@ import hmac
 import secrets
 from dataclasses import dataclass, field
 
-from stepscope.errors import UsageError
+from stepscope.tables.errors import UsageError
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 MIN_TOKEN = 16

@@ -6,9 +6,6 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from stepscope.app.timelines import timeline_queries as queries
-from stepscope.app.timelines import timeline_series, timeline_tiles
-from stepscope.errors import SessionError, UsageError
 from stepscope.model.api.timeline import (
     EvidencePlace,
     SeriesRanges,
@@ -18,6 +15,9 @@ from stepscope.model.api.timeline import (
     SpanStatistics,
     Timeline,
 )
+from stepscope.server.timelines import timeline_queries as queries
+from stepscope.server.timelines import timeline_series, timeline_tiles
+from stepscope.tables.errors import SessionError, UsageError
 from stepscope.web.operation import LIMIT, OFFSET, Answer, Call, Hub, Later, Operation, struct
 from stepscope.web.parameters import Number, Text
 from stepscope.web.problems import Refused

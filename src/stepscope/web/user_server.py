@@ -14,10 +14,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stepscope.app import jobs
 from stepscope.collector.always_on import user_page
-from stepscope.collector.launch import rundir
-from stepscope.errors import UsageError
+from stepscope.launcher import jobs
+from stepscope.native import process_stat
+from stepscope.tables.errors import UsageError
 from stepscope.web import listening
 from stepscope.web.beside_server import Looks
 from stepscope.web.server import Server
@@ -67,7 +67,7 @@ def main(words: Sequence[str]) -> None:
     port = int(bound.getsockname()[1])
     me = os.getpid()
     own = user_page.Listener(
-        pid=me, start_ticks=rundir.start_ticks(me), port=port, pid_namespace=run_directory.pid_namespace()
+        pid=me, start_ticks=process_stat.start_ticks(me), port=port, pid_namespace=run_directory.pid_namespace()
     )
     watched: list[Looks] = []
 

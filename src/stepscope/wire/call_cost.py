@@ -8,7 +8,7 @@ none in one process, cost 6.7 us per call (6.2 to 7.2) where the loop measures 0
 Calls that follow each other closely find the caches warm: 1.2 us of CPU time a call where a call comes each
 microsecond, 3.2 with 19 us of eager ops between two, 4.5 with 56, 4.9 with 109, 6.7 with 357 (the loop: 0.52).
 
-Source: docs/benchmarks/overhead.md, printed by benchmarks/call_cost.py.
+Source: docs/benchmarks/overhead.md, printed by bench/call_cost.py.
 """
 
 from __future__ import annotations

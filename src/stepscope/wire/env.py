@@ -7,9 +7,9 @@ The run directory (on /dev/shm, else a local temporary directory) belongs to one
     RUN/status.json          the live status that the sidecar publishes, for ``ps`` and ``top``
     RUN/first-look           made by the process that takes the first look (``agent.capture.first_look``)
     RUN/signalled            made by the launcher: a signal that ends jobs was passed on
-    RUN/gave-way.json        made when the collector has given its memory back to the job (``collector.launch``)
+    RUN/gave-way.json        made when the collector has given its memory back to the job (``launcher``)
     RUN/peers.jsonl          peers that processes of a trial want to reach (``wire.peers``); absent if it is none
-    RUN/clocks.json          hosts to compare clocks with (``collector.clocks.settings``); absent if there are none
+    RUN/clocks.json          hosts to compare clocks with (``clocks.settings``); absent if there are none
     RUN/trouble.jsonl        one line for each process that could not be armed or measured
     RUN/arm/                 first entry of PYTHONPATH: sitecustomize.py, stepscope/ (stub, agent, wire); under run
     RUN/procs/PID-START/     one per measured process (START: its start in clock ticks since boot); a process that

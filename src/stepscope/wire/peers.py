@@ -19,7 +19,7 @@ TRACKERS = {
     "clearml": "ClearML",
     "swanlab": "SwanLab",
 }
-"""Modules of trackers that a trial sets offline (``collector.launch.offline``), and their names."""
+"""Modules of trackers that a trial sets offline (``launcher.offline``), and their names."""
 TRACKER = "tracker:"
 """Prefix of a line about a tracker that a process imports; the module follows."""
 MAX_BYTES = 1 << 20

@@ -1,6 +1,6 @@
 """The types of ops that can be replayed alone, with the attributes that must be known for it.
 
-The agent records these attributes with the nodes of a graph; the replay after the job (``collector.replay``) builds the
+The agent records these attributes with the nodes of a graph; the replay after the job (``machine.replay``) builds the
 op of them. Types of tensors and numbers of inputs are not among them: the inputs show them.
 """
 

@@ -16,7 +16,7 @@ from stepscope.agent.graphs import node_reader
 from stepscope.agent.graphs.node_lines import Lines
 from stepscope.agent.graphs.node_reader import SETTLE_NS, SLICE_NS, Reader
 from stepscope.agent.state import AgentState
-from stepscope.formats.agent_files import graph_blocks
+from stepscope.collector.agent_files import graph_blocks
 from stepscope.model.log.graph import GraphTable, assemble
 
 MS = 1_000_000

@@ -9,8 +9,8 @@ from tests.agent.conftest import Armed
 from tests.agent.trials.run_trial import Trialled, switch
 
 from stepscope.agent.trials.switching import ORDER
-from stepscope.app.whatif import runs
 from stepscope.experiments.blocks import judge
+from stepscope.use_cases.whatif import runs
 
 pytestmark = pytest.mark.tf
 

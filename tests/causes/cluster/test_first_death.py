@@ -10,9 +10,9 @@ import pytest
 from tests.derive.sessions import MS, SCRIPT, Job, S
 from tests.detectors.member_jobs import member
 
-from stepscope.app.report import analyze
 from stepscope.causes.cluster import first_death
 from stepscope.derive.view import SessionView
+from stepscope.diagnosis import analyze
 from stepscope.wire.kinds import Kind
 
 

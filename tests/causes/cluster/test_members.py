@@ -11,10 +11,10 @@ from tests.derive.clocks.links import MS, Clock, Path, S, probed
 from stepscope.causes.cluster import members
 from stepscope.causes.cluster.member import Member
 from stepscope.derive.view import SessionView
-from stepscope.model.network_tables import ClockProbeTable
 from stepscope.model.session import clock_domain
 from stepscope.model.session.member import MemberInfo
 from stepscope.model.session.session import HostInfo, Manifest, Peers, Session
+from stepscope.tables.network_tables import ClockProbeTable
 
 ORIGIN, AHEAD = 5_000_000_000_000, 700_000_000_000_000
 SECONDS = 90

@@ -8,8 +8,8 @@ from tests.derive.sessions import MS, Job, S
 
 from stepscope.causes.host import request_classes, tasks
 from stepscope.model.log.program import ShapeMet
-from stepscope.model.report.finding import Task
-from stepscope.reports import request_rows
+from stepscope.model.report.task import Task
+from stepscope.report import request_rows
 from stepscope.wire.kinds import SHAPE_SHIFT, Flag, Kind
 
 SHORT, LONG = 1 << SHAPE_SHIFT, 2 << SHAPE_SHIFT

@@ -8,7 +8,7 @@ from tests.derive.sessions import MS, SCRIPT, US, Job
 from tests.detectors.jobs import keras_fit
 
 from stepscope.causes.host import tasks
-from stepscope.model.report.finding import Task
+from stepscope.model.report.task import Task
 from stepscope.wire.kinds import Flag, Kind
 
 THINNED = int(Flag.THINNED)

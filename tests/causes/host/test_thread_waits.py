@@ -6,7 +6,7 @@ import pytest
 
 from stepscope.causes.host import thread_waits
 from stepscope.model.log.program import RunWaits
-from stepscope.model.session.hang import ChildEnded, HangFrame, HangThread
+from stepscope.tables.hang import ChildEnded, HangFrame, HangThread
 
 LIB = "/usr/lib/python3.11"
 TF = "/usr/lib/python3/site-packages/tensorflow/python"

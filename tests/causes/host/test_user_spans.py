@@ -10,14 +10,14 @@ from tests.derive.sessions import MS, SCRIPT, Job
 from tests.derive.with_steps import view_of
 from tests.detectors.jobs import sampled
 
-from stepscope.app.report import series
 from stepscope.causes.host import user_spans
 from stepscope.derive.machine import metrics
 from stepscope.detectors.base import run
 from stepscope.detectors.registry import ALL
 from stepscope.model.log.events import Metric
-from stepscope.reports.page import metric_charts
-from stepscope.reports.page.charts import Chart, LeftOut
+from stepscope.report.page import metric_charts
+from stepscope.report.page.charts import Chart, LeftOut
+from stepscope.report.sections import series
 from stepscope.wire.kinds import Kind
 
 

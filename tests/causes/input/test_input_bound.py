@@ -11,9 +11,9 @@ from tests.detectors.jobs import PERIOD
 from stepscope.causes.input import input_bound
 from stepscope.causes.input.input_bound import InputBound
 from stepscope.derive import steps_view
-from stepscope.formats.agent_files.iterator_model import Node
 from stepscope.model.log.events import DatasetMade
 from stepscope.model.session.session import HostInfo
+from stepscope.readers.iterator_model import Node
 
 ROWS = 32
 """Elements of a batch."""

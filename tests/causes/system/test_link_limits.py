@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from tests.derive.sessions import MS, Job, S, filled
 
-from stepscope.app.report.machine import links
 from stepscope.causes.system import link_limits
 from stepscope.causes.system.link_limits import reason_of
 from stepscope.derive.machine import tcp_links
 from stepscope.derive.machine.tcp_links import ConnectionUse
 from stepscope.derive.view import SessionView
-from stepscope.model.network_tables import TcpTable
 from stepscope.model.session.session import Manifest, Peers, Session
-from stepscope.reports.page import link_rows
+from stepscope.report.page import link_rows
+from stepscope.report.sections.machine import links
+from stepscope.tables.network_tables import TcpTable
 from stepscope.timeline import series_tracks
 
 US = 1_000

@@ -12,8 +12,8 @@ from stepscope.causes.input import input_cause
 from stepscope.causes.system.producer import Producer
 from stepscope.detectors.base import run
 from stepscope.detectors.registry import ALL
-from stepscope.model.records import ThreadTable
-from stepscope.model.report.finding import Finding
+from stepscope.tables.findings import Finding
+from stepscope.tables.records import ThreadTable
 
 CALL = 900 * US
 PAUSE = 100 * US

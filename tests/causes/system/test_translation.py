@@ -14,9 +14,9 @@ from tests.detectors.replay_jobs import replayed
 from stepscope.causes.system import translation
 from stepscope.derive.view import SessionView
 from stepscope.model.report.machine.memory_map import MemoryMap, Translation
-from stepscope.model.session.page_walks import PageWalks
 from stepscope.model.session.replays import Recipe, ReplayInput, ReplayNode, Tensor
-from stepscope.reports.memory import memory_text, memory_words
+from stepscope.report.memory import memory_text, memory_words
+from stepscope.tables.page_walks import PageWalks
 
 STEP_US = 100_000.0
 FLOATS = 1024

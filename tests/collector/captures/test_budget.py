@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.collector.captures.budget import FOREVER_NS, Budget, parse
-from stepscope.errors import UsageError
+from stepscope.tables.errors import UsageError
 
 S = 1_000_000_000
 MS = 1_000_000

@@ -8,11 +8,11 @@ import pytest
 
 from stepscope.collector.captures import capture_files
 from stepscope.derive.optrace.steps import traced_steps
-from stepscope.errors import CaptureError, FormatError
-from stepscope.formats.protobuf.codec import encode_bytes, encode_number
-from stepscope.formats.xplane import xspace
 from stepscope.model.session.session import CaptureInfo
+from stepscope.readers.protobuf.codec import encode_bytes, encode_number
+from stepscope.readers.xplane import xspace
 from stepscope.store import optrace
+from stepscope.tables.errors import CaptureError, FormatError
 
 DEVICE = "/job:worker/replica:0/task:0/device:CPU:0"
 

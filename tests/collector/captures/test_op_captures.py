@@ -16,8 +16,8 @@ from stepscope.collector.captures.op_captures import SERIES, YOUNG_NS, OpCapture
 from stepscope.collector.captures.reason import FIRST, USER
 from stepscope.model.log.events import CaptureTaken
 from stepscope.model.log.look import LookTaken
-from stepscope.model.records import Gaps, RecordTable
 from stepscope.model.session.session import CaptureInfo, Manifest
+from stepscope.tables.records import Gaps, RecordTable
 from stepscope.wire import commands
 from stepscope.wire.commands import COMMANDS_NAME, Inbox
 

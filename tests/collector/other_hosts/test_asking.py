@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.collector.clocks.ports import free_ports
+from tests.clocks.ports import free_ports
 
-from stepscope.collector.clocks import settings
-from stepscope.collector.clocks.prober import Prober
+from stepscope.clocks import settings
+from stepscope.clocks.prober import Prober
 from stepscope.collector.other_hosts.asking import Asking, FarTask
 from stepscope.collector.other_hosts.desk import Desk
 from stepscope.collector.other_hosts.message import TaskState, Wanted

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.collector.clocks import packet
+from stepscope.clocks import packet
 from stepscope.collector.other_hosts import message
 from stepscope.collector.other_hosts.message import HostState, Message, TaskState
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from tests.derive.sessions import MS, US, Job
 
+from stepscope.collector.agent_files.ring import RECORD_DTYPE
 from stepscope.collector.recording.recent import Recent
 from stepscope.derive.steps.gaps import share
-from stepscope.formats.agent_files.ring import RECORD_DTYPE
 from stepscope.wire.kinds import Kind
 
 PERIOD = 2 * MS

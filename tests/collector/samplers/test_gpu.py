@@ -103,7 +103,7 @@ def test_the_last_look_is_the_live_reading(library: Path, driver: Path, tmp_path
 
 LOOK = """
 import dataclasses, json, sys
-from stepscope.collector import nvml
+from stepscope.machine import nvml
 print(json.dumps(dataclasses.asdict(nvml.look(sys.argv[1]))))
 """
 

@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepscope.collector.cgroups.cgroup import folders
 from stepscope.collector.samplers import sockets
 from stepscope.collector.samplers.base import TICK_NS, Targets
 from stepscope.collector.samplers.cores import CoreSampler
@@ -23,6 +22,7 @@ from stepscope.collector.samplers.links import LinkSampler, link_speed
 from stepscope.collector.samplers.memory import MemorySampler
 from stepscope.collector.samplers.names import Names
 from stepscope.collector.samplers.sockets import SocketSampler
+from stepscope.native.cgroups.cgroup import folders
 
 TOLERANCE = 0.02
 ME = Targets(job_pid=os.getpid(), measured=frozenset({os.getpid()}), own=frozenset())

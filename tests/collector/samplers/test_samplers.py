@@ -15,7 +15,7 @@ from stepscope.collector.samplers.host import HostSampler, cpu_clock
 from stepscope.collector.samplers.process import ProcessSampler
 from stepscope.collector.samplers.rivals import RivalSampler
 from stepscope.collector.samplers.threads import ThreadSampler
-from stepscope.model.records import CHILD, GROUP
+from stepscope.tables.records import CHILD, GROUP
 
 BUSY = "print('ready', flush=True)\nwhile True: pass"
 PARENT = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {BUSY!r}])"

@@ -8,7 +8,7 @@ import numpy as np
 
 from stepscope.derive.clocks.gates import Quads, of_probes
 from stepscope.derive.clocks.solve import Link
-from stepscope.model.records import F64
+from stepscope.tables.records import F64
 
 S = 1e9
 MS = 1e6

@@ -6,7 +6,7 @@ import pytest
 
 from stepscope.derive.cluster import rank_files
 from stepscope.derive.cluster.rank_files import RankFiles
-from stepscope.model.session.optrace import TraceSource
+from stepscope.tables.optrace import TraceSource
 
 S = 1_000_000_000
 BEGIN = 1_790_857_026 * S

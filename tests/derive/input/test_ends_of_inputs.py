@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stepscope.derive.input import stages
 from stepscope.derive.input.model_reads import Read
-from stepscope.formats.agent_files.iterator_model import IteratorModelData, Node
+from stepscope.readers.iterator_model import IteratorModelData, Node
 
 
 def read(at: int, *names: str) -> Read:

@@ -10,8 +10,8 @@ from tests.detectors.jobs import keras_fit
 
 from stepscope.derive.input import pipeline
 from stepscope.derive.input.pipeline import Pipeline
-from stepscope.formats.agent_files.iterator_model import Node
 from stepscope.model.log.events import DatasetMade, IteratorModel
+from stepscope.readers.iterator_model import Node
 
 PERIOD = 100 * MS
 WAIT = 30 * MS

@@ -7,8 +7,8 @@ from tests.derive.sessions import MS, US, Job, node
 
 from stepscope.derive.input import pipeline
 from stepscope.derive.input.pipeline import Pipeline
-from stepscope.formats.agent_files.iterator_model import Node
 from stepscope.model.log.events import DatasetMade
+from stepscope.readers.iterator_model import Node
 
 PERIOD = 100 * MS
 

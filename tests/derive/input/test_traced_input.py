@@ -14,11 +14,11 @@ from stepscope.causes.job import hidden_wait
 from stepscope.derive.view import SessionView
 from stepscope.detectors import registry
 from stepscope.detectors.base import run
-from stepscope.errors import SessionError
 from stepscope.model.log.events import IteratorModel
-from stepscope.model.report.finding import Finding
-from stepscope.model.session.optrace import OpTrace
 from stepscope.model.session.session import CaptureInfo, StoredOpTrace
+from stepscope.tables.errors import SessionError
+from stepscope.tables.findings import Finding
+from stepscope.tables.optrace import OpTrace
 
 STEP = 10 * MS
 FIRST = 20

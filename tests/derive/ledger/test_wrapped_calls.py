@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from stepscope.derive.ledger import wrapped_calls
-from stepscope.model.records import Gaps, RecordTable
+from stepscope.tables.records import Gaps, RecordTable
 from stepscope.wire.call_cost import HOOK_LIGHTS
 from stepscope.wire.kinds import Kind
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.derive.memory_looks import BASE, KB, MB, look, packed, padded, row
 
 from stepscope.derive.machine import address_space
-from stepscope.model.records import ProcessTable
 from stepscope.model.session.session import Manifest, Session
+from stepscope.tables.records import ProcessTable
 
 
 def test_full_blocks_in_small_pages_are_wasted_where_the_kernel_would_take_them() -> None:

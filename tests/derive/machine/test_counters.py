@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from tests.derive.sessions import MS, Job, S, filled
 
-from stepscope.app.report import series
 from stepscope.derive.machine import counters
 from stepscope.derive.view import SessionView
-from stepscope.model.records import DiskTable, LinkTable
 from stepscope.model.session.session import Manifest, Session
+from stepscope.report.sections import series
+from stepscope.tables.records import DiskTable, LinkTable
 from stepscope.timeline import series_tracks
 
 TICK_NS = 10 * MS

@@ -28,10 +28,10 @@ from tests.derive.memory_events import (
 
 from stepscope.derive.machine import fault_causes
 from stepscope.derive.machine.fault_causes import FaultCauses
-from stepscope.derive.stacks.native_names import owner, short
-from stepscope.model.records import Mapped
 from stepscope.model.session.session import Manifest, Session
-from stepscope.model.session.stacks import StackProfile
+from stepscope.readers.native_names import owner, short
+from stepscope.tables.records import Mapped
+from stepscope.tables.stacks import StackProfile
 
 if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps

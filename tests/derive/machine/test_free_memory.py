@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.derive.memory_looks import HUGE, look, packed
 
 from stepscope.derive.machine import free_memory
-from stepscope.model.session.address_space import FreeZone, PageSize
+from stepscope.tables.address_space import FreeZone, PageSize
 
 ORDER = 9
 PHONE = (8486, 4732, 2175, 1161, 697, 272, 82, 19, 3, 1, 0)

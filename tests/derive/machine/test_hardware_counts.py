@@ -8,8 +8,8 @@ import pytest
 from tests.derive.memory_looks import look, packed
 
 from stepscope.derive.machine import address_space, hardware_counts
-from stepscope.model.session.address_space import MemoryLook
-from stepscope.reports.memory import memory_text
+from stepscope.report.memory import memory_text
+from stepscope.tables.address_space import MemoryLook
 
 FULL = {
     "cpu_ns": 2_000_000_000,

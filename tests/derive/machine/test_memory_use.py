@@ -12,7 +12,7 @@ from tests.detectors.jobs import train_loop
 from stepscope.derive.machine import memory_use
 from stepscope.derive.machine.memory_use import MemoryUse
 from stepscope.model.log.memory import MemoryHeld
-from stepscope.model.records import MemoryTable
+from stepscope.tables.records import MemoryTable
 
 MB = 1 << 20
 

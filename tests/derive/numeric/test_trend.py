@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.derive.numeric import trend
-from stepscope.model.records import F64
+from stepscope.tables.records import F64
 
 COUNT = 400
 X: F64 = np.arange(COUNT, dtype=np.float64)

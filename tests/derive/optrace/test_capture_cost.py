@@ -10,7 +10,7 @@ import pytest
 
 from stepscope.derive.optrace import capture_cost
 from stepscope.model.log.events import CaptureTaken
-from stepscope.model.records import Gaps, RecordTable
+from stepscope.tables.records import Gaps, RecordTable
 from stepscope.wire.kinds import Flag, Kind
 
 MS = 1_000_000

@@ -10,8 +10,8 @@ from tests.derive.op_traces import Maker
 
 from stepscope.derive.graph.index import GraphIndex
 from stepscope.derive.optrace import compiled_ops, line_times
-from stepscope.model.session.optrace import OpTrace, Program
-from stepscope.model.session.program_ops import Frame, ProgramOp
+from stepscope.tables.optrace import OpTrace, Program
+from stepscope.tables.program_ops import Frame, ProgramOp
 
 USER = Frame("/home/me/train.py", "step", 7)
 PLACEHOLDERS = (

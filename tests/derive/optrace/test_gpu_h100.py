@@ -16,12 +16,12 @@ from stepscope.derive.optrace.trace_view import OpView
 from stepscope.derive.view import SessionView
 from stepscope.detectors import registry
 from stepscope.detectors.base import run
-from stepscope.formats.chrome import trace_events
-from stepscope.formats.xplane import xspace
-from stepscope.model.records import RecordTable
-from stepscope.model.report.finding import Finding
-from stepscope.model.session.optrace import DEVICE_KINDS, Category, LineKind, OpTrace, PlaneKind
 from stepscope.model.session.session import Manifest, Session, StoredOpTrace, Worker, WorkerInfo
+from stepscope.readers.chrome import trace_events
+from stepscope.readers.xplane import xspace
+from stepscope.tables.findings import Finding
+from stepscope.tables.optrace import DEVICE_KINDS, Category, LineKind, OpTrace, PlaneKind
+from stepscope.tables.records import RecordTable
 from stepscope.timeline.tracks import Spans
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "gpu-h100"

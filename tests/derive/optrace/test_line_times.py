@@ -6,9 +6,9 @@ from tests.derive.graph_tables import FILE, Graph, Tables
 
 from stepscope.derive.graph.index import GraphIndex
 from stepscope.derive.optrace.line_times import Line, OpLines, build
-from stepscope.formats.optrace_builder import OpTraceBuilder
 from stepscope.model.log.events import Traced
-from stepscope.model.session.optrace import PlaneKind, TraceSource
+from stepscope.readers.optrace_builder import OpTraceBuilder
+from stepscope.tables.optrace import PlaneKind, TraceSource
 
 NS = 1_000
 """Picoseconds."""

@@ -1,8 +1,8 @@
 """Time per op: which events count, by what they are grouped, and what is taken away for self time."""
 
 from stepscope.derive.optrace.op_times import OpRow, build
-from stepscope.formats.optrace_builder import OpTraceBuilder
-from stepscope.model.session.optrace import Category, LineKind, PlaneKind, TraceSource
+from stepscope.readers.optrace_builder import OpTraceBuilder
+from stepscope.tables.optrace import Category, LineKind, PlaneKind, TraceSource
 
 
 def _builder() -> OpTraceBuilder:

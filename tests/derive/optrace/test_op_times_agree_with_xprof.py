@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from stepscope.derive.optrace import op_times
-from stepscope.formats.xplane import xspace
-from stepscope.model.session.optrace import PlaneKind
+from stepscope.readers.xplane import xspace
+from stepscope.tables.optrace import PlaneKind
 
 ROOT = Path(__file__).resolve().parents[3]
 SHARED = ROOT.parent / "shared" / "data" / "xplane"

@@ -12,8 +12,8 @@ from stepscope.derive.optrace.trace_view import OpView
 from stepscope.derive.view import SessionView
 from stepscope.detectors import registry
 from stepscope.detectors.base import run
-from stepscope.formats.xplane import xspace
 from stepscope.model.session.session import Manifest, Session, StoredOpTrace
+from stepscope.readers.xplane import xspace
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "xplane"
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the shared data is not beside this checkout")

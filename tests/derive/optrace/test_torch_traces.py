@@ -12,9 +12,9 @@ from stepscope.derive.optrace.trace_view import OpView
 from stepscope.derive.view import SessionView
 from stepscope.detectors import registry
 from stepscope.detectors.base import run
-from stepscope.formats.chrome import trace_events
-from stepscope.model.session.optrace import OpTrace
 from stepscope.model.session.session import Manifest, Session, StoredOpTrace
+from stepscope.readers.chrome import trace_events
+from stepscope.tables.optrace import OpTrace
 
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "surprises" / "files"
 shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the shared data is not beside this checkout")

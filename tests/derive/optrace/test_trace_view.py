@@ -11,8 +11,8 @@ from tests.derive.op_traces import US, Maker
 
 from stepscope.derive.optrace.kernels.compilations import Change
 from stepscope.derive.optrace.trace_view import OpView
-from stepscope.formats.optrace_builder import OpTraceBuilder
-from stepscope.model.session.optrace import LineKind, PlaneKind, Program, TraceSource
+from stepscope.readers.optrace_builder import OpTraceBuilder
+from stepscope.tables.optrace import LineKind, PlaneKind, Program, TraceSource
 
 
 def test_memory_at_the_peak_is_told_by_the_ops_that_hold_it() -> None:

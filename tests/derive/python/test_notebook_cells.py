@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 from tests.derive.sessions import MS, Job
-from tests.reports.samples import finding
+from tests.report.samples import finding
 
 from stepscope.derive.python import notebook_cells
 from stepscope.experiments import proofs
-from stepscope.model.report.place import Place
+from stepscope.tables.place import Place
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from tests.derive.stack_profiles import of_samples
 
 from stepscope.derive.stacks.by_thread import by_thread, pools_of, waiting_ratio
-from stepscope.model.session.stacks import UNKNOWN, Frame, StackFlag, StackProfile, Thread
+from stepscope.tables.stacks import UNKNOWN, Frame, StackFlag, StackProfile, Thread
 
 MAIN, STEP, AUGMENT = Frame("main"), Frame("step"), Frame("augment")
 WAITS = int(StackFlag.WAITING)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.derive.stack_profiles import lines_of, of_samples, of_text
 
 from stepscope.derive.stacks import call_tree, drawn_tree, merge_profiles
-from stepscope.model.session.stacks import Frame, StackFlag
+from stepscope.tables.stacks import Frame, StackFlag
 
 CHAINS = st.lists(st.lists(st.sampled_from("abc"), min_size=1, max_size=6), min_size=1, max_size=25)
 

@@ -10,7 +10,7 @@ from tests.derive.stack_profiles import of_samples, of_text
 from stepscope.derive.stacks.frame_kinds import classified, kind_of
 from stepscope.derive.stacks.health import health, with_roots_checked, without_idle
 from stepscope.derive.stacks.op_of_pool_thread import OP_TRACE
-from stepscope.model.session.stacks import Frame, FrameKind, StackFlag, Thread
+from stepscope.tables.stacks import Frame, FrameKind, StackFlag, Thread
 
 LIBC = "/lib/x86_64-linux-gnu/libc.so.6"
 CC = "/venv/lib/python3.11/site-packages/tensorflow/libtensorflow_cc.so.2"

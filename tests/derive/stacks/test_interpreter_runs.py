@@ -8,8 +8,9 @@ import pytest
 from tests.derive.stack_profiles import of_samples
 
 from stepscope.derive.stacks.interpreter_runs import Chains, Run, filled
-from stepscope.derive.stacks.splice import FAR_NS, NEAR_NS, NOT_SAMPLED, spliced
-from stepscope.model.session.stacks import Frame, FrameKind, StackFlag, StackProfile
+from stepscope.derive.stacks.splice import FAR_NS, NEAR_NS, spliced
+from stepscope.tables.made_frames import NOT_SAMPLED
+from stepscope.tables.stacks import Frame, FrameKind, StackFlag, StackProfile
 
 LOOP = Frame("_PyEval_EvalFrameDefault", module="/lib/libpython3.12.so.1.0", kind=FrameKind.NATIVE)
 VECTOR = Frame("_PyEval_Vector", module="/lib/libpython3.12.so.1.0", kind=FrameKind.NATIVE)

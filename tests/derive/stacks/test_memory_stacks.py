@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope.derive.stacks import memory_stacks
-from stepscope.model.session.stacks import Frame, FrameKind, SampleTable, StackBuilder, StackProfile
+from stepscope.tables import made_frames
+from stepscope.tables.stacks import Frame, FrameKind, SampleTable, StackBuilder, StackProfile
 
 USER = Frame("keep", "/home/me/train.py", 41, kind=FrameKind.PYTHON)
 LIBRARY = Frame("fill", "/usr/lib/python3.11/site-packages/numpy/core.py", 7, kind=FrameKind.PYTHON)
@@ -31,11 +32,11 @@ def profile(event: str, *rows: tuple[tuple[Frame, ...], float]) -> StackProfile:
 def test_a_place_is_the_innermost_line_of_the_user() -> None:
     """Else the innermost function of a library's Python, else of native code that works; never an allocator's."""
     made = profile(
-        memory_stacks.GROWTH,
+        made_frames.GROWTH,
         ((USER, LIBRARY, NATIVE, FAULT), 5.0),
         ((OURS, LIBRARY, FAULT), 3.0),
         ((WORKS, NATIVE, FAULT), 2.0),
-        ((memory_stacks.BEFORE,), 1.0),
+        ((made_frames.BEFORE,), 1.0),
         ((WORKS, COPIES, FAULT), 1.5),
     )
     assert memory_stacks.places(made, "/run/job") == [
@@ -49,6 +50,6 @@ def test_a_place_is_the_innermost_line_of_the_user() -> None:
 
 def test_of_several_highest_moments_one_is_kept() -> None:
     """Growth of several captures adds up, moments do not."""
-    low, high = profile(memory_stacks.HIGHEST, ((USER,), 1.0)), profile(memory_stacks.HIGHEST, ((USER,), 2.0))
-    grown = profile(memory_stacks.GROWTH, ((USER,), 1.0))
+    low, high = profile(made_frames.HIGHEST, ((USER,), 1.0)), profile(made_frames.HIGHEST, ((USER,), 2.0))
+    grown = profile(made_frames.GROWTH, ((USER,), 1.0))
     assert memory_stacks.highest([low, grown, high, grown]) == [grown, high, grown]

@@ -13,9 +13,9 @@ from stepscope.derive.graph.index import GraphIndex
 from stepscope.derive.stacks import op_at_sample
 from stepscope.derive.stacks.op_at_sample import NEAR_NS, OpTimeline, Run, Told, with_ops_at_samples
 from stepscope.derive.stacks.op_of_pool_thread import OP_TRACE, with_ops_of_pool_threads
-from stepscope.formats.optrace_builder import OpTraceBuilder
-from stepscope.model.session.optrace import OpTrace, PlaneKind, TraceSource
-from stepscope.model.session.stacks import Frame, FrameKind, StackFlag, StackProfile, Thread
+from stepscope.readers.optrace_builder import OpTraceBuilder
+from stepscope.tables.optrace import OpTrace, PlaneKind, TraceSource
+from stepscope.tables.stacks import Frame, FrameKind, StackFlag, StackProfile, Thread
 
 MS = 1_000_000
 LINES = {-6883789988733336681: 0x7FED7D61F6C0, 104744146791732942: 0x7FED7DE206C0, -7796770087199865018: 0x7FEDD168CB80}

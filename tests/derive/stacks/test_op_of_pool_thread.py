@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from tests.derive.stack_profiles import of_samples
 
-from stepscope.derive.stacks import native_names
 from stepscope.derive.stacks.op_of_pool_thread import NEAR_NS, OFTEN, with_ops_of_pool_threads
-from stepscope.model.session.stacks import Frame, FrameKind, StackFlag, StackProfile, Thread
+from stepscope.readers import native_names
+from stepscope.tables.stacks import Frame, FrameKind, StackFlag, StackProfile, Thread
 
 CC = "/tf/libtensorflow_cc.so.2"
 AT = 10_000_000_000

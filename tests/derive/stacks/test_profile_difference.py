@@ -13,8 +13,8 @@ from tests.derive.stack_profiles import of_samples, of_text
 from stepscope.derive.stacks import profile_difference
 from stepscope.derive.stacks.merge_profiles import function_of, paired
 from stepscope.derive.stacks.profile_difference import Basis, Difference, difference, sample_weight
-from stepscope.formats.stacks import detect, folded
-from stepscope.model.session.stacks import Frame, FrameKind, StackProfile
+from stepscope.readers.stacks import detect, folded
+from stepscope.tables.stacks import Frame, FrameKind, StackProfile
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "stacks"
 shared = pytest.mark.skipif(not DATA.is_dir(), reason="the shared data is not beside this checkout")

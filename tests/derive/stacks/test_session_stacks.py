@@ -11,9 +11,9 @@ from tests.derive.stack_profiles import lines_of, of_text
 from tests.detectors.wait_jobs import look, looked
 
 from stepscope.derive.stacks import session_stacks
-from stepscope.model.session.nearby import NotebookCell
 from stepscope.model.session.session import Session
-from stepscope.model.session.stacks import StackFlag
+from stepscope.tables.nearby import NotebookCell
+from stepscope.tables.stacks import StackFlag
 from stepscope.wire.kinds import Flag
 
 MAIN = Frame(SCRIPT, "main", 43)

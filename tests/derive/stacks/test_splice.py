@@ -10,7 +10,7 @@ from tests.derive.stack_profiles import of_samples
 
 from stepscope.derive.stacks.health import health
 from stepscope.derive.stacks.splice import ALWAYS, FAR_NS, NEAR_NS, spliced
-from stepscope.model.session.stacks import Frame, FrameKind, StackFlag, StackProfile
+from stepscope.tables.stacks import Frame, FrameKind, StackFlag, StackProfile
 
 LOOP = Frame("_PyEval_EvalFrameDefault", module="/lib/libpython3.11.so.1.0", kind=FrameKind.NATIVE)
 VECTOR = Frame("_PyEval_Vector", module="/lib/libpython3.11.so.1.0", kind=FrameKind.NATIVE)

@@ -9,9 +9,9 @@ import pytest
 from tests.derive.sessions import MS, SCRIPT, Job
 from tests.detectors.member_jobs import member
 
-from stepscope.app.report import process_roles, step_summary
 from stepscope.derive.view import SessionView
 from stepscope.model.session.session import Worker
+from stepscope.report.sections import process_roles, step_summary
 from stepscope.wire.kinds import Kind
 
 

@@ -7,8 +7,8 @@ from tests.derive.sessions import MAIN, MS, Job
 from tests.detectors.jobs import PERIOD, keras_fit, train_loop
 
 from stepscope.derive.steps import moments
-from stepscope.errors import UsageError
 from stepscope.model.api import capture_when
+from stepscope.tables.errors import UsageError
 from stepscope.wire.kinds import Flag, Kind
 
 

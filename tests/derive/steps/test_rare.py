@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 from tests.derive.sessions import MS, NESTED, Job
 
-from stepscope.app.report import analyze, step_summary
 from stepscope.derive.steps import rare, step_candidates, step_finder
-from stepscope.reports import words
+from stepscope.diagnosis import analyze
+from stepscope.report import words
+from stepscope.report.sections import step_summary
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps
-    from stepscope.model.records import Bool
+    from stepscope.tables.records import Bool
 
 STEP, LONG = 8 * MS, 200 * MS
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.derive.sessions import CWD, MS, SCRIPT, Call, Job, S
 
-from stepscope.app.report import analyze
 from stepscope.derive.steps.choice import RULES
+from stepscope.diagnosis import analyze
 from stepscope.model.log.events import ThreadSeen
-from stepscope.model.report.finding import SessionSummary
+from stepscope.model.report.report import SessionSummary
 from stepscope.wire.kinds import Kind
 
 FIRST_WORKER = 10

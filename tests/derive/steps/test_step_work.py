@@ -14,8 +14,8 @@ from stepscope.derive.optrace import chosen_traces
 from stepscope.derive.steps import step_work
 from stepscope.derive.view import SessionView
 from stepscope.model.log.events import Name
-from stepscope.model.session.optrace import TraceSource
 from stepscope.model.session.session import CaptureInfo, Session, StoredOpTrace
+from stepscope.tables.optrace import TraceSource
 from stepscope.wire.kinds import Kind
 
 

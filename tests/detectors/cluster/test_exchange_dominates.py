@@ -11,9 +11,9 @@ from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
 from tests.detectors.member_jobs import PERIOD, STEPS, TOGETHER, alone, computing, synchronous
 
 from stepscope.detectors.cluster.exchange_dominates import DETECTOR
-from stepscope.model.network_tables import TcpTable
-from stepscope.model.records import I64
 from stepscope.model.session.session import Peers
+from stepscope.tables.network_tables import TcpTable
+from stepscope.tables.records import I64
 
 FIXTURES = Fixtures(
     firing=lambda: computing([0.4, 0.3]),

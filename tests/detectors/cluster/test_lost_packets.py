@@ -9,8 +9,8 @@ from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
 from tests.detectors.member_jobs import STEPS, TOGETHER, MemberJob, alone, member
 
 from stepscope.detectors.cluster.lost_packets import DETECTOR
-from stepscope.model.network_tables import PacketTable, TcpTable
 from stepscope.model.session.session import Peers
+from stepscope.tables.network_tables import PacketTable, TcpTable
 
 PERIOD, LONGER = 100 * MS, 50 * MS
 ONE, TWO = "10.0.0.1:5000", "10.0.0.2:6000"

@@ -9,9 +9,9 @@ from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures, loo
 from tests.detectors.member_jobs import TOGETHER, MemberJob, alone, exchanging, member
 
 from stepscope.detectors.cluster.server_overloaded import DETECTOR
-from stepscope.model.network_tables import TcpTable
-from stepscope.model.records import HostTable, ProcessTable
 from stepscope.model.session.session import Peers
+from stepscope.tables.network_tables import TcpTable
+from stepscope.tables.records import HostTable, ProcessTable
 
 JOBS = {"ps": 1, "worker": 1}
 SECONDS = 60

@@ -6,9 +6,9 @@ import pytest
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
 from tests.detectors.member_jobs import alone, receiving
 
-from stepscope.app.report import traced_steps
 from stepscope.detectors.cluster.transfers_out_of_order import DETECTOR
-from stepscope.reports.page import traced_rows
+from stepscope.report.page import traced_rows
+from stepscope.report.sections import traced_steps
 
 REVERSED = (40.0, 30.0, 20.0, 10.0)
 FIXTURES = Fixtures(

@@ -9,11 +9,11 @@ from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures
 from tests.detectors.jobs import train_loop
 from tests.detectors.resource_jobs import MB, NO_GPU_SAMPLES, gpu_steps, gpu_unsampled
 
-from stepscope.app.report.analyze import report_of
 from stepscope.detectors.device.idle_device import DETECTOR
-from stepscope.model.report.finding import Report
-from stepscope.reports import markdown, text, verdict
-from stepscope.reports.page import html
+from stepscope.diagnosis.analyze import report_of
+from stepscope.model.report.report import Report
+from stepscope.report import markdown, text, verdict
+from stepscope.report.page import html
 
 FIXTURES = Fixtures(
     firing=lambda: gpu_steps([0] * 11, reserved=300 * MB, own=0),

@@ -11,10 +11,10 @@ from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures, loo
 from tests.detectors.jobs import CALL, nothing, sampled
 from tests.detectors.wait_jobs import FUTURE, OTHER, locked, moments, thread_counts, waiting
 
-from stepscope.app.report.analyze import report_of
 from stepscope.detectors.general import time_in_other_python
 from stepscope.detectors.general.time_in_waits import DETECTOR
 from stepscope.detectors.host import slow_python_in_loop
+from stepscope.diagnosis.analyze import report_of
 
 FIXTURES = Fixtures(
     firing=lambda: waiting(40 * MS, size=4096),

@@ -17,8 +17,8 @@ from stepscope.derive.view import SessionView
 from stepscope.detectors.base import run
 from stepscope.detectors.general.time_outside_steps import DETECTOR
 from stepscope.detectors.registry import GENERAL
-from stepscope.model.report.finding import Finding
 from stepscope.model.session.session import Session
+from stepscope.tables.findings import Finding
 from stepscope.wire.kinds import Kind
 
 LOAD = Frame(SCRIPT, "load", 70)

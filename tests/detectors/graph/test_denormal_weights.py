@@ -11,13 +11,14 @@ from tests.derive.sessions import MS, SCRIPT, Job
 from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures, look
 from tests.detectors.jobs import PERIOD, STEPS, nothing, train_loop
 
-from stepscope.app.importing import import_files
-from stepscope.app.report.analyze import analyze
 from stepscope.detectors.graph.denormal_weights import DETECTOR
 from stepscope.model.log.events import InferenceSession
-from stepscope.model.report.finding import Finding, Report
-from stepscope.model.session.nearby import ModelWeights, NodeWeights
-from stepscope.reports.brief import titles
+from stepscope.model.report.report import Report
+from stepscope.report.brief import titles
+from stepscope.sessions.analysis import analyze
+from stepscope.tables.findings import Finding
+from stepscope.tables.nearby import ModelWeights, NodeWeights
+from stepscope.use_cases.importing import import_files
 from stepscope.wire.kinds import Kind
 
 LINE = 12

@@ -14,7 +14,7 @@ from tests.detectors.repeated_jobs import invariant, solve_tables
 from tests.detectors.traced_jobs import untraced
 
 from stepscope.detectors.graph.invariant_work_in_loop import DETECTOR
-from stepscope.detectors.graph_pattern import LEAST_MODELLED
+from stepscope.detectors.shared.graph_pattern import LEAST_MODELLED
 
 MATRIX = "float32[128,128]"
 

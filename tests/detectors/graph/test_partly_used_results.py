@@ -12,7 +12,7 @@ from tests.detectors.jobs import train_loop
 from tests.detectors.traced_jobs import untraced
 
 from stepscope.detectors.graph.partly_used_results import DETECTOR
-from stepscope.detectors.graph_pattern import LEAST_MODELLED
+from stepscope.detectors.shared.graph_pattern import LEAST_MODELLED
 
 USED = 1 / 64
 

@@ -9,8 +9,8 @@ from tests.detectors.asking import codes, find
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
 from tests.detectors.jobs import CALL, MAIN_CALL, PERIOD, STEPS, keras_fit, retraced
 
-from stepscope.app.report.analyze import report_of
 from stepscope.detectors.graph.repeated_retracing import DETECTOR
+from stepscope.diagnosis.analyze import report_of
 from stepscope.model.log.events import Traced
 from stepscope.wire.kinds import Kind
 

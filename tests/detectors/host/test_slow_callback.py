@@ -10,8 +10,8 @@ from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
 from tests.detectors.jobs import CALL, PERIOD, STEPS, called_back, hooked, keras_fit, nothing
 from tests.detectors.wait_jobs import look, looked
 
-from stepscope.app.report.analyze import report_of
 from stepscope.detectors.host.slow_callback import DETECTOR
+from stepscope.diagnosis.analyze import report_of
 from stepscope.wire.kinds import Flag, Kind
 
 FIXTURES = Fixtures(

@@ -24,9 +24,9 @@ from stepscope.detectors.base import run
 from stepscope.detectors.input.data_loader_wait import DETECTOR
 from stepscope.detectors.registry import ALL
 from stepscope.model.log.program import DataLoaderMade
-from stepscope.model.records import CHILD
 from stepscope.model.session.member import MemberInfo
 from stepscope.model.session.session import HostInfo
+from stepscope.tables.records import CHILD
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

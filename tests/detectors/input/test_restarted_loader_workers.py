@@ -11,14 +11,14 @@ from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures, loo
 from tests.detectors.jobs import nothing
 from tests.detectors.loader_jobs import LOOP, LoaderJob, Pass, training
 
-from stepscope.app.report.analyze import report_of
 from stepscope.causes.input import restarted_loader_workers
 from stepscope.causes.system import contention
 from stepscope.derive import steps_view
 from stepscope.detectors.input.restarted_loader_workers import DETECTOR
-from stepscope.model.records import CHILD
-from stepscope.model.report.finding import Finding
-from stepscope.reports.brief import verdict_words
+from stepscope.diagnosis.analyze import report_of
+from stepscope.report.brief import verdict_words
+from stepscope.tables.findings import Finding
+from stepscope.tables.records import CHILD
 from stepscope.wire.kinds import Kind
 
 STEADY = 5800 * MS

@@ -12,7 +12,7 @@ from tests.detectors.jobs import nothing
 from tests.detectors.traced_jobs import TRACE, fed, holding, loaded, made_by_python, served
 
 from stepscope.detectors.input.traced_input_wait import DETECTOR
-from stepscope.model.report.finding import Finding
+from stepscope.tables.findings import Finding
 
 FIXTURES = Fixtures(
     firing=lambda: fed(60_000, work=0.95, kind="PyFunc", measured=False),

@@ -14,9 +14,9 @@ from tests.detectors.jobs import train_loop
 from tests.detectors.memory_jobs import SECONDS
 
 from stepscope.detectors.system.memory_in_small_pages import DETECTOR
-from stepscope.model.report.finding import Finding
-from stepscope.model.session.address_space import FreeZone
-from stepscope.model.session.page_walks import PageWalks
+from stepscope.tables.address_space import FreeZone
+from stepscope.tables.findings import Finding
+from stepscope.tables.page_walks import PageWalks
 
 GB = 1 << 30
 

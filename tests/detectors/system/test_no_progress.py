@@ -13,14 +13,14 @@ from tests.detectors.fixture import CLAIMS, AnyDetector, Claim, Expected, Fixtur
 from tests.detectors.jobs import PERIOD, REPORT, nothing
 from tests.detectors.trend_jobs import MB, hung
 
-from stepscope.app.report.analyze import report_of
 from stepscope.derive.view import SessionView
 from stepscope.detectors import base
 from stepscope.detectors.system.no_progress import DETECTOR
+from stepscope.diagnosis.analyze import report_of
 from stepscope.model.log.program import ThreadDied
-from stepscope.model.records import GROUP
-from stepscope.model.report.finding import Report
-from stepscope.model.session.hang import Hang
+from stepscope.model.report.report import Report
+from stepscope.tables.hang import Hang
+from stepscope.tables.records import GROUP
 from stepscope.wire.kinds import Kind
 
 ONLY: Sequence[AnyDetector] = (DETECTOR,)

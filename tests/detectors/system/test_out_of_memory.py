@@ -28,13 +28,13 @@ from tests.detectors.death_jobs import (
 from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures
 from tests.detectors.jobs import CALL, LOOP_LINE, MAIN_CALL, train_loop
 
-from stepscope.app.report import analyze
 from stepscope.detectors.system.out_of_memory import DETECTOR
+from stepscope.diagnosis import analyze
 from stepscope.model.log.events import BatchSeen
 from stepscope.model.log.memory import MemoryHeld, MemoryLacked
-from stepscope.model.records import GpuTable, MemoryTable
-from stepscope.model.report.finding import Finding
 from stepscope.model.session.session import HostInfo
+from stepscope.tables.findings import Finding
+from stepscope.tables.records import GpuTable, MemoryTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

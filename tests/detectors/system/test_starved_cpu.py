@@ -12,7 +12,7 @@ from tests.detectors.jobs import PERIOD, STEPS, pulled, shared_machine, train_lo
 
 from stepscope.causes.system import contention
 from stepscope.detectors.system.starved_cpu import DETECTOR
-from stepscope.model.records import CHILD, GROUP
+from stepscope.tables.records import CHILD, GROUP
 
 FIXTURES = Fixtures(
     firing=lambda: shared_machine(1.0),

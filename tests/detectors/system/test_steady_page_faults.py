@@ -18,10 +18,10 @@ from stepscope.detectors.base import run
 from stepscope.detectors.registry import ALL
 from stepscope.detectors.system.steady_page_faults import DETECTOR
 from stepscope.model.log.events import DatasetMade, Framework, InferenceSession
-from stepscope.model.report.finding import Checked, Finding
-from stepscope.model.session.session import AllocatorInfo
-from stepscope.model.session.stacks import Frame, StackProfile
-from stepscope.reports import words
+from stepscope.report import words
+from stepscope.tables.allocator_info import AllocatorInfo
+from stepscope.tables.findings import Checked, Finding
+from stepscope.tables.stacks import Frame, StackProfile
 
 ROUNDING = 1e-4
 """Faults are whole."""

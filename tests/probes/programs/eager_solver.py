@@ -1,5 +1,5 @@
-"""A loop of plain ops that calls, differentiates and reads nothing. Under the agent it runs on for some seconds after its op
-was picked, because the first calls may fall into a gap.
+"""A loop of plain ops that calls, differentiates and reads nothing. Under the agent it runs on for some seconds after
+its op was picked, because the first calls may fall into a gap.
 """
 
 import os

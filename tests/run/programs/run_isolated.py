@@ -4,8 +4,9 @@ import sys
 from pathlib import Path
 
 from stepscope.agent.payload import PAYLOAD
-from stepscope.collector.launch import isolation, launch
-from stepscope.errors import StepscopeError
+from stepscope.sandbox import isolation
+from stepscope.launcher import launch
+from stepscope.tables.errors import StepscopeError
 
 options = launch.LaunchOptions(
     argv=tuple(sys.argv[2:]),

@@ -3,7 +3,7 @@
 Armed by the launcher under ``run`` (``first_look_ns`` of the configuration): a sidecar that looks once a second would
 be too late for a job of some seconds. The agent's thread reads the newest records of the ring about 20 times a second
 until the steps are known; nothing is added to what a record costs. One process of a run looks, the first whose steps
-are steady. Whether these are the job's steps is checked afterwards by the sidecar (``app.running.first_look``).
+are steady. Whether these are the job's steps is checked afterwards by the sidecar (``sidecar.first_look``).
 """
 
 from __future__ import annotations

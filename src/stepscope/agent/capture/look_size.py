@@ -1,6 +1,6 @@
 """How many steps the first look takes: as many as its bound covers, by what a trace of one is expected to cost.
 
-The job writes the trace; it is read after a short job's end. The sidecar's estimate (``app.running.capture_size``)
+The job writes the trace; it is read after a short job's end. The sidecar's estimate (``sidecar.capture_size``)
 rests on the graphs' nodes; here only their number is known.
 """
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from stepscope.agent.core.graph_sizes import Size
 
 EVENT_NS = 2_000
-"""CPU time to write an event, with what steps are slower meanwhile. Source: ``app.running.capture_size``, without the
+"""CPU time to write an event, with what steps are slower meanwhile. Source: ``sidecar.capture_size``, without the
 reading."""
 SLOW_RATIO = 0.03
 """Share by which a traced step is slower. Source: DESIGN 3.1, level 2."""

@@ -1,1 +1,1 @@
-"""agent/probes."""
+"""One file for each point of a framework that is measured."""

@@ -5,7 +5,7 @@ thread's CPU time, not wall time: other threads may hold the GIL meanwhile. The 
 because every disturbance makes a round longer.
 
 That is the cost in a loop that does nothing else. In a training step, whose data and code have taken the caches, a call
-costs ten times as much and more; ``app.report.overhead`` says how that is accounted for.
+costs ten times as much and more; ``report.sections.overhead`` says how that is accounted for.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import signal
 from typing import TYPE_CHECKING
 
 from stepscope.causes.cluster import members
-from stepscope.units import format_ns, format_number_of
+from stepscope.tables.units import format_ns, format_number_of
 
 if TYPE_CHECKING:
     from stepscope.causes.cluster.member import Member

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from stepscope.derive.cluster.blame import Share
     from stepscope.derive.cluster.clock import ClockOffset
     from stepscope.derive.view import SessionView
-    from stepscope.model.records import I64
     from stepscope.model.session.session import Session
+    from stepscope.tables.records import I64
 
 MIN_STEPS = 10
 """Fewest steps with and without, of which means are compared."""

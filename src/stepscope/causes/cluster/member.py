@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
     from stepscope.derive.cluster.member_calls import MemberCalls
     from stepscope.derive.view import SessionView
-    from stepscope.model.records import F64
     from stepscope.model.report.components import ComponentName
     from stepscope.model.session.member import MemberInfo
+    from stepscope.tables.records import F64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

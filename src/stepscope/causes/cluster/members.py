@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from stepscope.derive.clocks.host_clock import ClockModel
     from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.steps.steps import Steps
-    from stepscope.model.records import F64
     from stepscope.model.session.member import MemberInfo
     from stepscope.model.session.session import Session, Worker
+    from stepscope.tables.records import F64
 
 MOST_KEPT = 64
 """Most views of members that are kept; of more members, a session is read again when it is asked about."""

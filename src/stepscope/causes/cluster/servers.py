@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from stepscope.causes.cluster.member import Member
     from stepscope.causes.system.link_limits import LinkLimit
     from stepscope.derive.view import SessionView
-    from stepscope.model.records import I64
+    from stepscope.tables.records import I64
 
 ROLE = "ps"
 HELD = frozenset({"rate", "send-buffer", "we-read-slowly"})

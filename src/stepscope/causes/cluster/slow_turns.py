@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from stepscope.causes.general.spent_lines import Spent
     from stepscope.derive.cluster.member_calls import MemberCalls
     from stepscope.derive.view import SessionView
-    from stepscope.model.records import I64, Bool
     from stepscope.model.report.components import ComponentName
+    from stepscope.tables.records import I64, Bool
 
 MIN_STEPS = 5
 """Fewest steps in which a member is the slowest, and others, of which the means are compared."""

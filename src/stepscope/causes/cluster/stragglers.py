@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.units import Ratio
+from stepscope.tables.units import Ratio
 
 if TYPE_CHECKING:
     from stepscope.derive.cluster.blame import Blame

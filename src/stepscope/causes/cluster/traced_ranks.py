@@ -21,7 +21,7 @@ from stepscope.derive.cluster import blame as of_ranks
 from stepscope.derive.cluster import rank_files, same_steps
 from stepscope.derive.optrace.steps.step_parts import PARTS
 from stepscope.derive.view import SessionView
-from stepscope.errors import SessionError
+from stepscope.tables.errors import SessionError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from stepscope.derive.cluster.blame import Blame, Share
     from stepscope.derive.cluster.rank_files import RankFile, RankFiles
     from stepscope.derive.optrace.trace_view import OpView
-    from stepscope.model.records import F64, I64
-    from stepscope.model.session.optrace import OpTrace
+    from stepscope.tables.optrace import OpTrace
+    from stepscope.tables.records import F64, I64
 
 IMPORTED = "import"
 """Mode of a session of files."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from stepscope.derive.graph.index import GraphIndex
     from stepscope.derive.optrace.line_times import OpTime
     from stepscope.derive.view import SessionView
-    from stepscope.model.report.finding import Place
+    from stepscope.tables.place import Place
 
 TOP_TYPES = 3
 _VENDOR = re.compile(r"^_(Mkl(Native)?)?(?=[A-Z])")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from stepscope.derive.graph.index import GraphIndex
     from stepscope.derive.optrace.line_times import OpTime
     from stepscope.derive.view import SessionView
-    from stepscope.model.report.finding import Place
+    from stepscope.tables.place import Place
 
 DENSE = ("matmul", "conv", "einsum", "rnn", "lstm", "gru")
 """Parts of the names of op types that multiply and add, in lower case, those fused or made by oneDNN included."""

@@ -20,7 +20,7 @@ from stepscope.derive.steps.anatomy import NAMED_BY
 from stepscope.derive.steps.candidate import EVALUATIONS
 from stepscope.derive.steps.steps import names_of
 from stepscope.model.log.events import Traced
-from stepscope.model.report.finding import Place
+from stepscope.tables.place import Place
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

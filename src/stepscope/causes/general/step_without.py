@@ -15,8 +15,8 @@ import numpy as np
 
 if TYPE_CHECKING:
     from stepscope.derive.steps_view import StepsView
-    from stepscope.model.records import F64
     from stepscope.model.report.components import ComponentName
+    from stepscope.tables.records import F64
 
 MIN_WITH = 10
 """Steps that have some of the component; fewer do not say what it takes."""

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.optrace.wall_shares import WallShares
     from stepscope.derive.view import SessionView
-    from stepscope.model.records import F64
     from stepscope.model.session.replays import Recipe
+    from stepscope.tables.records import F64
 
 MOST = 20
 """Ops that are replayed at most, the heaviest first, until the time is up."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.graph.index import GraphIndex
     from stepscope.derive.optrace.trace_view import OpView
-    from stepscope.model.session.program_ops import Convolution, Frame
+    from stepscope.tables.program_ops import Convolution, Frame
 
 KIND = "Conv2D"
 SMALL = 3

@@ -1,6 +1,6 @@
 """Whether the step's ops are as fast as they can be here: their time in the steps against their time alone.
 
-The heaviest ops were replayed alone after the job (``app.running.op_replays``), at their shapes, types and attributes.
+The heaviest ops were replayed alone after the job (``sidecar.op_replays``), at their shapes, types and attributes.
 An op counts as proven if a run takes in the steps at most 1 / 0.7 of its time alone, and nothing cheaper is known: its
 time is not the fixed cost of an op, it does more than rearrange data, and it was not at least 1.5 times as fast in
 float32 instead of float64, for each sample of a larger batch, or with other threads. 16 bits change the numbers of a
@@ -23,15 +23,15 @@ import numpy as np
 from stepscope.causes.graph import heavy_ops
 from stepscope.derive.optrace.kernels import op_work
 from stepscope.model.session.replays import BATCH_FACTOR, ReplayTimes
-from stepscope.units import format_ratio
+from stepscope.tables.units import format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from stepscope.causes.graph.heavy_ops import HeavyOp, HeavyOps
     from stepscope.derive.view import SessionView
-    from stepscope.model.records import F64
     from stepscope.model.session.replays import Recipe, ReplayedOp, Replays, Roofs, Variant
+    from stepscope.tables.records import F64
 
 MIN_RATIO = 0.7
 """Time alone over time in the steps from which an op is as fast as it can be here. Source: issue text of the ledger;

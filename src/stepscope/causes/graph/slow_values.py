@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.steps_view import StepsView
-    from stepscope.model.session.nearby import ModelWeights
+    from stepscope.tables.nearby import ModelWeights
 
 FLUSHES = "set_denormal_as_zero"
 """Key of the session's configuration. Source: onnxruntime_session_options_config_keys.h, ONNX Runtime 1.32.0."""

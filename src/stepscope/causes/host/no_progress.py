@@ -21,7 +21,7 @@ from stepscope.derive.numeric import intervals
 from stepscope.derive.python import framework_files, stack_samples
 from stepscope.model.log.events import ThreadSeen
 from stepscope.model.log.program import ThreadDied
-from stepscope.units import format_ns
+from stepscope.tables.units import format_ns
 from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from stepscope.derive.python.stack_samples import Sample, Spot
     from stepscope.derive.steps.steps import Steps
     from stepscope.derive.view import SessionView
-    from stepscope.model.records import I64
-    from stepscope.model.session.hang import Hang
     from stepscope.model.session.session import Session, Worker
+    from stepscope.tables.hang import Hang
+    from stepscope.tables.records import I64
 
 _NO_WORK = kinds_with(Trait.IDLE)
 INTERRUPTED = frozenset({-signal.SIGINT, 128 + signal.SIGINT})

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps.calls import Calls
     from stepscope.derive.steps.steps import Steps
     from stepscope.derive.steps_view import StepsView
-    from stepscope.model.records import I64
+    from stepscope.tables.records import I64
 
 MOST_TRACING = 0.5
 """Share of the tracing from which it belongs to the builds."""

@@ -18,8 +18,8 @@ from stepscope.model.report.task import CallClass
 from stepscope.wire.kinds import OTHER_SHAPE, SHAPE_SHIFT
 
 if TYPE_CHECKING:
-    from stepscope.model.records import I64
     from stepscope.model.session.session import Worker
+    from stepscope.tables.records import I64
 
 MAX_CLASSES = 40
 MIN_CALLS = 4

@@ -20,7 +20,7 @@ from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 if TYPE_CHECKING:
     from stepscope.derive.python.stack_samples import Sample, Spot
     from stepscope.derive.steps_view import StepsView
-    from stepscope.model.records import I64
+    from stepscope.tables.records import I64
 
 _CALLS = kinds_with(Trait.STARTED)
 _BUILDING = ("/keras/src/layers/", "/keras/src/models/", "/keras/src/ops/", "/keras/src/initializers/")

@@ -27,15 +27,15 @@ from stepscope.derive.steps import gaps
 from stepscope.derive.steps.candidate import TRAIN_ROLES
 from stepscope.derive.steps.steps import names_of
 from stepscope.model.log.events import Name
-from stepscope.model.report.finding import Task, TaskPart
+from stepscope.model.report.task import Task, TaskPart
 from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
-    from stepscope.model.records import F64, I64, Bool, RecordTable
-    from stepscope.model.report.finding import Place
     from stepscope.model.report.record_kinds import TaskKind
     from stepscope.model.session.session import Worker
+    from stepscope.tables.place import Place
+    from stepscope.tables.records import F64, I64, Bool, RecordTable
 
 KINDS = {kind: about.task for kind, about in kinds.KINDS.items() if about.task}
 """What each kind of records that is a task is called."""

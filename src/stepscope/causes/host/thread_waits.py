@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.derive.python.framework_files import framework_of
-from stepscope.model.session.hang import HangFrame
+from stepscope.tables.hang import HangFrame
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from stepscope.model.log.program import RunWaits
-    from stepscope.model.session.hang import ChildEnded, HangThread
+    from stepscope.tables.hang import ChildEnded, HangThread
 
 _NETWORK_CALLS = frozenset(
     {"read", "readv", "recvfrom", "recvmsg", "recvmmsg", "poll", "ppoll", "select", "pselect6", "epoll_wait"}

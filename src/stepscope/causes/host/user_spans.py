@@ -1,6 +1,6 @@
 """The user's own spans and the step: how much of the Python between the calls lies inside each span.
 
-Serves detectors of the loop's own Python (``detectors.loop_python``).
+Serves detectors of the loop's own Python (``detectors.shared.loop_python``).
 """
 
 from __future__ import annotations

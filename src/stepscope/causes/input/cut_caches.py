@@ -3,7 +3,7 @@
 Source: tensorflow/core/kernels/data/cache_dataset_ops.cc ("the partially cached contents of the dataset will be
 discarded").
 
-Serves slow_start_of_pass, and the advice of several detectors (``detectors.cut_cache``).
+Serves slow_start_of_pass, and the advice of several detectors (``detectors.input.parts.cut_cache``).
 """
 
 from __future__ import annotations

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.general.compute_lines import of_input
 from stepscope.derive.optrace import line_times
-from stepscope.units import Ratio, format_ratio
+from stepscope.tables.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
     from stepscope.derive.input.stages import Stage
     from stepscope.derive.optrace.line_times import Line
     from stepscope.derive.view import SessionView
-    from stepscope.model.report.finding import Place
+    from stepscope.tables.place import Place
 
 MOST_LINES = 3
 """Lines of a map's function that are places of a finding."""

@@ -11,7 +11,7 @@ from stepscope.causes.input import input_cause
 
 if TYPE_CHECKING:
     from stepscope.derive.steps_view import StepsView
-    from stepscope.model.report.finding import Place
+    from stepscope.tables.place import Place
 
 
 def samples_per_s(view: StepsView) -> float:

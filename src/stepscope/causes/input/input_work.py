@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.input.stages import Stage
     from stepscope.derive.steps_view import StepsView
-    from stepscope.model.records import F64
+    from stepscope.tables.records import F64
 
 FAST = 10
 """Percentile of the steps' times, without their waits, that stands for a step that nothing disturbs."""

@@ -13,7 +13,7 @@ from stepscope.wire.kinds import Flag, Kind
 if TYPE_CHECKING:
     from stepscope.derive.python.stack_samples import Sample
     from stepscope.derive.steps_view import StepsView
-    from stepscope.model.records import I64
+    from stepscope.tables.records import I64
 
 _MAKES = "/data/ops/iterator_ops.py"
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps
     from stepscope.derive.steps_view import StepsView
     from stepscope.model.log.events import DatasetMade
-    from stepscope.model.records import I64
+    from stepscope.tables.records import I64
 
 SKIPS, FILLS = "SkipDataset", "ShuffleDataset"
 """Class names of transformations that take many elements before their first output."""

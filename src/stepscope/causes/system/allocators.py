@@ -17,7 +17,8 @@ from stepscope.model.log.events import DatasetMade, Framework, InferenceSession
 if TYPE_CHECKING:
     from stepscope.derive.machine.fault_causes import FaultCauses
     from stepscope.derive.view import SessionView
-    from stepscope.model.session.session import AllocatorInfo, Worker
+    from stepscope.model.session.session import Worker
+    from stepscope.tables.allocator_info import AllocatorInfo
 
 _LIBRARIES = {
     "libjemalloc": "jemalloc",

@@ -9,7 +9,7 @@ Serves input_cause and detectors of Python in the loop.
 from __future__ import annotations
 
 SLOWER = 1.7
-"""Factor on the time of a step's calls. Measured on pairs of benchmarks/strangers, slow against fixed: 1.6 and 1.4
+"""Factor on the time of a step's calls. Measured on pairs of bench/strangers, slow against fixed: 1.6 and 1.4
 where a probability for each of many rows is computed between the calls (batch-3/01 and 12), 1.5 and 1.7 where a thread
 reads 29 MB for each batch (two runs of batch-3/13), 0.8 in batch-3/03."""
 

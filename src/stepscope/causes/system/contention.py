@@ -33,8 +33,8 @@ from stepscope.model.log.events import ChildStarted, ThreadSeen
 if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps
     from stepscope.derive.view import SessionView
-    from stepscope.model.records import I64, HostTable, ProcessTable
     from stepscope.model.session.session import Session
+    from stepscope.tables.records import I64, HostTable, ProcessTable
 
 T = TypeVar("T", "HostTable", "ProcessTable")
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps
     from stepscope.derive.view import SessionView
     from stepscope.model.log.memory import MemoryLacked
-    from stepscope.model.records import I64
+    from stepscope.tables.records import I64
 
 MIN_SAMPLES = 5
 MIN_GROWTH = 0.5

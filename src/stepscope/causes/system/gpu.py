@@ -15,8 +15,8 @@ from stepscope.model.log.program import DeviceMemory
 if TYPE_CHECKING:
     from stepscope.derive.steps_view import StepsView
     from stepscope.derive.view import SessionView
-    from stepscope.model.records import F64
     from stepscope.model.session.session import Session
+    from stepscope.tables.records import F64
 
 MIN_SAMPLES = 3
 PERIOD_NS = 1_000_000_000

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from stepscope.derive.machine import memory_use
-from stepscope.model.records import RecordTable
 from stepscope.model.session.session import Worker, WorkerInfo
+from stepscope.tables.records import RecordTable
 
 if TYPE_CHECKING:
     from stepscope.derive.machine.memory_use import Limit, MemoryUse

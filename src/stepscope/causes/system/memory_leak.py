@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stepscope.derive.numeric.trend import Trend
     from stepscope.derive.steps.steps import Steps
     from stepscope.derive.steps_view import StepsView
-    from stepscope.model.records import F64, I64, ProcessTable
+    from stepscope.tables.records import F64, I64, ProcessTable
 
 MIN_TAIL = 0.4
 """Least share of the whole slope that the tail of a lasting growth has: an arena grows in jumps."""

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
     from stepscope.model.log.graph import Layer
     from stepscope.model.log.memory import HeldValue
-    from stepscope.model.report.finding import Place
     from stepscope.model.session.session import Worker
+    from stepscope.tables.place import Place
 
 OwnerKind = Literal["variable", "container", "cache", "shuffle", "buffer", "step", "variables", "asked"]
 """Kind. asked: the array or tensor that did not fit; container: a list, dictionary or other collection; cache, shuffle,

@@ -21,7 +21,7 @@ from stepscope.derive.machine import counters
 if TYPE_CHECKING:
     from stepscope.causes.system.resources import Looks, Resources
     from stepscope.derive.steps_view import StepsView
-    from stepscope.model.records import F64
+    from stepscope.tables.records import F64
 
 ON_RATIO = 0.25
 """Share of the link's usual busy rate (95th percentile): an interval with less is a gap."""

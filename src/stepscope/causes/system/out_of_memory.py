@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from stepscope.derive.machine.memory_use import Limit, MemoryUse
     from stepscope.derive.view import SessionView
     from stepscope.model.event import Frame
-    from stepscope.model.report.finding import Place
     from stepscope.model.session.session import Worker
+    from stepscope.tables.place import Place
 
 ABORTED = frozenset({-6, 134})
 NEAR = 0.7

@@ -22,7 +22,7 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from stepscope.derive.python.stack_samples import Spot
     from stepscope.derive.steps_view import StepsView
-    from stepscope.model.records import I64
+    from stepscope.tables.records import I64
 
 SETTINGS = re.compile(
     r"set_int(?:ra|er)_op_parallelism_threads|int(?:ra|er)_op_parallelism_threads\s*=|private_threadpool_size"

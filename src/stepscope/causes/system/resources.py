@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.steps.steps import Steps
     from stepscope.derive.steps_view import StepsView
-    from stepscope.model.records import F64, I64, ProcessTable
     from stepscope.model.session.session import Session
+    from stepscope.tables.records import F64, I64, ProcessTable
 
 MIN_INTERVALS = 3
 """Fewer seconds cannot be compared."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from stepscope.derive.python.stack_samples import Spot
     from stepscope.derive.steps_view import StepsView
     from stepscope.model.log.events import Name
-    from stepscope.model.records import F64
+    from stepscope.tables.records import F64
 
 _LEAST_REST = 0.02
 """If the rest of the step is less than this share of it, it says nothing about the machine."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stepscope.causes.system.resources import Resources
     from stepscope.derive.machine.counters import Disk
     from stepscope.derive.steps_view import StepsView
-    from stepscope.model.records import I64
+    from stepscope.tables.records import I64
 
 MIN_READ = 200_000.0
 """Bytes per second: less is not a significant input of a step."""

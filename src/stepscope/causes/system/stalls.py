@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps.rare import Rare
     from stepscope.derive.steps.steps import Steps
     from stepscope.derive.steps_view import StepsView
-    from stepscope.model.records import F64, I64, Bool
+    from stepscope.tables.records import F64, I64, Bool
 
 MIN_STALLS = 5
 MIN_REGULAR = 0.8

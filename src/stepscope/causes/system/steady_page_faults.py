@@ -18,7 +18,7 @@ from stepscope.derive.machine import counters
 
 if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
-    from stepscope.model.records import F64, I64, MemoryTable, ProcessTable
+    from stepscope.tables.records import F64, I64, MemoryTable, ProcessTable
 
 ATTACHED = "attach"
 """The manifest's mode for a process that was started without stepscope."""

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from stepscope.derive.graph.step_memory import LiveTensor, StepMemory
     from stepscope.derive.view import SessionView
     from stepscope.model.log.graph import Layer
-    from stepscope.model.report.finding import Place
     from stepscope.model.session.session import Worker
+    from stepscope.tables.place import Place
 
 WHOLE = 64
 """Samples from which one batch of all that there is says something: fewer are a usual batch."""

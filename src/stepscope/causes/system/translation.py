@@ -1,6 +1,6 @@
 """The most that TLB misses can cost a job's steps.
 
-A miss costs at most what a chase over small pages measured here (``model.session.page_walks``). How many there are is
+A miss costs at most what a chase over small pages measured here (``tables.page_walks``). How many there are is
 counted where the processor does that. Elsewhere, how many there can be follows from what the traced ops work on, with
 assumptions that are in docs/decisions/0055-tlb-bound.md: dense ops use pages in order, at most `PASSES` times; products
 of matrices are computed in blocks, and load at most one byte from beyond the second-level cache per `FLOPS_PER_BYTE`
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from stepscope.causes.graph.heavy_ops import HeavyOp
     from stepscope.derive.view import SessionView
     from stepscope.model.report.machine.memory_map import MemoryMap
-    from stepscope.model.session.page_walks import PageWalks
     from stepscope.model.session.replays import Recipe
+    from stepscope.tables.page_walks import PageWalks
 
 PASSES = 3
 """Times that an op reads an input or writes its output: softmax and normalisations read theirs three times."""

@@ -12,7 +12,7 @@ from stepscope.causes.system import resources
 if TYPE_CHECKING:
     from stepscope.causes.system.resources import Looks
     from stepscope.derive.steps_view import StepsView
-    from stepscope.model.records import F64, Bool
+    from stepscope.tables.records import F64, Bool
 
 ACKNOWLEDGED = 0.05
 """Acknowledgements per byte received: 66 bytes for every second full segment, and more on small windows."""

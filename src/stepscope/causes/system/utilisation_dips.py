@@ -13,12 +13,12 @@ import numpy as np
 
 from stepscope.causes.system import resources
 from stepscope.model.report.components import COMPONENTS, ComponentName
-from stepscope.units import Ratio
+from stepscope.tables.units import Ratio
 
 if TYPE_CHECKING:
     from stepscope.causes.system.resources import Resources
     from stepscope.derive.steps_view import StepsView
-    from stepscope.model.records import F64, I64, Bool
+    from stepscope.tables.records import F64, I64, Bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

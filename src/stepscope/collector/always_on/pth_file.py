@@ -18,8 +18,8 @@ from typing import Any
 
 import msgspec
 
-from stepscope.errors import TargetError, UsageError
-from stepscope.store import layout
+from stepscope.tables import layout
+from stepscope.tables.errors import TargetError, UsageError
 
 PTH_NAME = "stepscope-enable.pth"
 MARK = "# stepscope enable "

@@ -18,10 +18,10 @@ import msgspec
 
 from stepscope._version import __version__
 from stepscope.collector.always_on.pth_file import MIN_JOB_QUOTA, Settings
-from stepscope.collector.launch import mask, session_place
-from stepscope.collector.launch.rundir import Job
-from stepscope.errors import CaptureError
-from stepscope.store import layout
+from stepscope.launcher import mask, session_place
+from stepscope.launcher.rundir import Job
+from stepscope.tables import layout
+from stepscope.tables.errors import CaptureError
 from stepscope.wire import sessions_folder
 from stepscope.wire.env import ENABLED_NAME
 

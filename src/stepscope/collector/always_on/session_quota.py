@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.store import layout
+from stepscope.tables import layout
 
 if TYPE_CHECKING:
     import pyarrow as pa

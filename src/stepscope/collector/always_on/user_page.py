@@ -16,9 +16,9 @@ from stat import S_ISDIR
 
 import msgspec
 
-from stepscope.collector.launch import own_python, rundir
-from stepscope.errors import UsageError
-from stepscope.store import layout
+from stepscope.native import own_python, process_stat
+from stepscope.tables import layout
+from stepscope.tables.errors import UsageError
 from stepscope.wire import run_directory, sessions_folder
 
 FOLDER = "page"
@@ -38,11 +38,11 @@ class Listener(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def lives(self) -> bool:
         """Whether its process runs, if that is visible from here."""
-        return self.pid_namespace == run_directory.pid_namespace() and rundir.alive(self.pid, self.start_ticks)
+        return self.pid_namespace == run_directory.pid_namespace() and process_stat.alive(self.pid, self.start_ticks)
 
 
 _LISTENER = msgspec.json.Decoder(Listener)
-"""Created at import, by one thread (see ``app.jobs``)."""
+"""Created at import, by one thread (see ``launcher.jobs``)."""
 
 
 def folder(*, make: bool = True) -> Path:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from stepscope.errors import UsageError
+from stepscope.tables.errors import UsageError
 
 DEFAULT = "1%"
 MAX_SHARE = 0.5

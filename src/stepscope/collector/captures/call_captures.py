@@ -9,15 +9,15 @@ import msgspec
 
 from stepscope.collector.captures import window_steps
 from stepscope.collector.captures.window_steps import WindowCaptures
-from stepscope.collector.native.call_window import CallWindow
+from stepscope.native.windows.call_window import CallWindow
 from stepscope.store import system_calls
-from stepscope.units import format_ns, format_ratio
+from stepscope.tables.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
     from stepscope.collector.captures.asked import Asked
     from stepscope.collector.captures.window_steps import Flight
     from stepscope.model.session.session import CaptureInfo
-    from stepscope.model.session.system_calls import SystemCalls
+    from stepscope.tables.system_calls import SystemCalls
 
 SHOWN = 3
 """Rows in the text of a capture."""

@@ -6,10 +6,11 @@ import stat
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from stepscope.errors import CaptureError
-from stepscope.formats import run_metadata
-from stepscope.formats.xplane import xspace
-from stepscope.store import layout, optrace
+from stepscope.readers import run_metadata
+from stepscope.readers.xplane import xspace
+from stepscope.store import optrace
+from stepscope.tables import layout
+from stepscope.tables.errors import CaptureError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from stepscope.collector.captures import window_steps
 from stepscope.collector.captures.native_captures import NativeCaptures
-from stepscope.collector.native.memory_window import MemoryWindow
 from stepscope.derive.stacks import memory_stacks
-from stepscope.units import format_bytes, format_ns, format_ratio
+from stepscope.native.windows.memory_window import MemoryWindow
+from stepscope.tables.units import format_bytes, format_ns, format_ratio
 from stepscope.wire import commands
 
 if TYPE_CHECKING:
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
     from stepscope.collector.captures.asked import Asked
     from stepscope.collector.captures.window_steps import Flight
-    from stepscope.collector.kernel.perf import Abilities, Rates
-    from stepscope.collector.native.native_window import NativeWindow, Taken
     from stepscope.model.log.memory import MemoryHeld
     from stepscope.model.session.session import CaptureInfo
-    from stepscope.model.session.stacks import StackProfile
+    from stepscope.native.kernel.perf import Abilities, Rates
+    from stepscope.native.windows.native_window import NativeWindow, Taken
+    from stepscope.tables.stacks import StackProfile
 
 BOTH = 2
 """Looks at variables that a window has: at its begin and its end."""

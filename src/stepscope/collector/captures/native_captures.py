@@ -14,10 +14,11 @@ import msgspec
 
 from stepscope.collector.captures import window_steps
 from stepscope.collector.captures.window_steps import WindowCaptures
-from stepscope.collector.kernel import perf
-from stepscope.collector.native.native_window import SECONDS, NativeWindow
-from stepscope.errors import CaptureError
-from stepscope.store import layout, stacks
+from stepscope.native.kernel import perf
+from stepscope.native.windows.native_window import SECONDS, NativeWindow
+from stepscope.store import stacks
+from stepscope.tables import layout
+from stepscope.tables.errors import CaptureError
 from stepscope.wire import commands
 
 if TYPE_CHECKING:
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
 
     from stepscope.collector.captures.asked import Asked
     from stepscope.collector.captures.window_steps import Flight
-    from stepscope.collector.kernel.perf import Abilities
-    from stepscope.collector.native.native_window import Taken
     from stepscope.model.session.session import CaptureInfo
+    from stepscope.native.kernel.perf import Abilities
+    from stepscope.native.windows.native_window import Taken
 
 PREFIX = ".native-"
 """Prefix of the folder that perf writes to, below ``captures``, which is not part of the session."""

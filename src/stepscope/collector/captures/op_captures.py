@@ -23,9 +23,9 @@ from stepscope.collector.captures.asked import Asked
 from stepscope.derive.kinds import KINDS
 from stepscope.derive.optrace import capture_cost
 from stepscope.derive.steps.step_work import LOOPS
-from stepscope.errors import CaptureError, FormatError
 from stepscope.model.session.session import CaptureInfo
-from stepscope.store import layout
+from stepscope.tables import layout
+from stepscope.tables.errors import CaptureError, FormatError
 from stepscope.wire import commands
 from stepscope.wire.env import RAW_PREFIX
 from stepscope.wire.kinds import Kind, Trait, kinds_with

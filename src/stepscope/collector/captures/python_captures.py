@@ -11,7 +11,7 @@ import msgspec
 
 from stepscope.collector.captures import window_steps
 from stepscope.collector.captures.window_steps import WindowCaptures
-from stepscope.errors import CaptureError
+from stepscope.tables.errors import CaptureError
 
 if TYPE_CHECKING:
     from stepscope.collector.captures.asked import Asked

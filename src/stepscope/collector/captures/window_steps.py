@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 import msgspec
 
 from stepscope.derive.optrace import capture_cost
-from stepscope.errors import CaptureError
 from stepscope.model.log.events import CaptureTaken
 from stepscope.model.session.session import CaptureInfo
+from stepscope.tables.errors import CaptureError
 from stepscope.wire import commands
 
 if TYPE_CHECKING:

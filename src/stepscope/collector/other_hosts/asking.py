@@ -15,14 +15,14 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.collector.clocks.datagrams import Datagrams
+from stepscope.clocks.datagrams import Datagrams
 from stepscope.collector.other_hosts import message
 from stepscope.collector.other_hosts.far_host import FarHost
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.collector.clocks.datagrams import Address
+    from stepscope.clocks.datagrams import Address
     from stepscope.collector.other_hosts.message import Wanted
 
 LOOKUPS = 8

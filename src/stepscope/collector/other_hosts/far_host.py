@@ -1,7 +1,7 @@
 """One host that is asked for a joint capture: what it is sent next, and what its answers say.
 
 It is greeted some times, which tells how far its clock is off this one's (the middle of the round trip, as
-``collector.clocks`` has it); then the moment is sent by its own clock, until it has answered; then it is asked what
+``clocks`` has it); then the moment is sent by its own clock, until it has answered; then it is asked what
 became of its tasks. It knows no socket: what it is given are datagrams and times.
 """
 

@@ -1,6 +1,6 @@
 """The datagrams by which a collector asks those of other hosts for a joint capture; all of one size, authenticated.
 
-They go to the address at which clocks are compared (``collector.clocks``), with the same key, and carry HMAC-SHA256
+They go to the address at which clocks are compared (``clocks``), with the same key, and carry HMAC-SHA256
 (RFC 2104), cut to 16 bytes. An answer is never larger than what asked for it. What is asked (REQUEST, LOOK) counts only
 with the newest challenge of who is asked: a datagram that somebody has recorded and sends again later is stale.
 """

@@ -1,8 +1,8 @@
 """Empties the rings and logs of all measured processes into memory, and memory into durable segments.
 
 A ring's reader cursor moves only when the records are on disk: a sidecar killed in between reads them again from the
-ring, and a restarted one continues after the last durable record. It reads through ``formats.agent_files.ring``, which
-counts what was overwritten (DX010).
+ring, and a restarted one continues after the last durable record. It reads through ``collector.agent_files.ring``,
+which counts what was overwritten (DX010).
 """
 
 from __future__ import annotations
@@ -14,24 +14,25 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from stepscope.collector.kernel import holes
-from stepscope.collector.launch import rundir
-from stepscope.collector.launch.mask import mask_command, mask_text
+from stepscope.collector.agent_files import graph_blocks
+from stepscope.collector.agent_files.log import LogLine, LogTail, Position
+from stepscope.collector.agent_files.ring import Batch, RingReader
 from stepscope.collector.recording.process_ends import ProcessEnds
 from stepscope.collector.recording.recent import Recent
-from stepscope.errors import CaptureError
-from stepscope.formats.agent_files import graph_blocks
-from stepscope.formats.agent_files.log import LogLine, LogTail, Position
-from stepscope.formats.agent_files.ring import Batch, RingReader
+from stepscope.launcher import rundir
+from stepscope.launcher.mask import mask_command, mask_text
 from stepscope.model.log import events
 from stepscope.model.log.cluster import MemberSeen
 from stepscope.model.log.graph import NodeColumns
 from stepscope.model.log.look import LookTaken
 from stepscope.model.log.memory import MemoryHeld
-from stepscope.model.records import RecordTable
 from stepscope.model.session.member import MemberInfo
 from stepscope.model.session.session import WorkerInfo
+from stepscope.native import process_stat
+from stepscope.native.kernel import holes
 from stepscope.store.writer import EventRow, LogPosition, SessionWriter
+from stepscope.tables.errors import CaptureError
+from stepscope.tables.records import RecordTable
 from stepscope.wire.env import PROCS_NAME, RING_NAME
 from stepscope.wire.ring import HEADER_BYTES
 
@@ -97,7 +98,7 @@ class WorkerDrain:
 
     def alive(self) -> bool:
         """Whether the process still runs."""
-        return rundir.alive(self.pid, self.start_ticks)
+        return process_stat.alive(self.pid, self.start_ticks)
 
     def poll(self, now_ns: int, *, final: bool = False) -> None:
         """Take new data; ``final``: the process is dead."""

@@ -6,7 +6,7 @@ import os
 import platform
 from pathlib import Path
 
-from stepscope.collector.clocks import clock_domain
+from stepscope.clocks import clock_domain
 from stepscope.model.session.session import HostInfo
 
 

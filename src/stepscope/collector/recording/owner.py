@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stepscope.collector.launch.rundir import Job
     from stepscope.collector.recording.drain import Drainer
     from stepscope.collector.recording.sampling import Sampling
+    from stepscope.launcher.rundir import Job
     from stepscope.model.session.session import CaptureInfo, Manifest
     from stepscope.store.writer import SessionWriter
 

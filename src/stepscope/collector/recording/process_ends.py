@@ -14,7 +14,7 @@ import os
 import struct
 from typing import TYPE_CHECKING
 
-from stepscope.collector.launch import rundir
+from stepscope.native import process_stat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,4 +73,4 @@ def _status(pid: int, fd: int) -> int | None:
         mask, *_, code = _INFO.unpack(data)
         if mask & _EXIT:
             return int(code)
-    return rundir.exit_status(pid)
+    return process_stat.exit_status(pid)

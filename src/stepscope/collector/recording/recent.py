@@ -15,20 +15,20 @@ import numpy as np
 
 from stepscope.derive.steps.gaps import BEFORE, share
 from stepscope.model.log import events
-from stepscope.model.records import RecordTable
 from stepscope.model.session.session import Worker
 from stepscope.store import gaps
+from stepscope.tables.records import RecordTable
 from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from stepscope.formats.agent_files.log import LogLine
-    from stepscope.formats.agent_files.ring import Records
+    from stepscope.collector.agent_files.log import LogLine
+    from stepscope.collector.agent_files.ring import Records
     from stepscope.model.log.events import AnyEvent
     from stepscope.model.log.graph import NodeColumns
-    from stepscope.model.records import Gaps
     from stepscope.model.session.session import WorkerInfo
+    from stepscope.tables.records import Gaps
 
 MAX_RECORDS = 40_000
 WINDOW_NS = 60_000_000_000

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, overload
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stepscope.model.records import Table
+    from stepscope.tables.records import Table
 
 _KEPT = 8
 """Number of flushes kept of each table: two minutes for those that are stored every 15 s."""

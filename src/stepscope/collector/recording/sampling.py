@@ -21,15 +21,15 @@ from stepscope.collector.samplers.process import ProcessSampler
 from stepscope.collector.samplers.rivals import RivalSampler
 from stepscope.collector.samplers.sockets import MAX_NAMES, SocketSampler
 from stepscope.collector.samplers.threads import ThreadSampler
-from stepscope.model.records import ProcessTable
+from stepscope.tables.records import ProcessTable
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stepscope.collector.launch.rundir import Job
     from stepscope.collector.other_hosts.desk import Host
-    from stepscope.model.records import Table
+    from stepscope.launcher.rundir import Job
     from stepscope.store.writer import SessionWriter
+    from stepscope.tables.records import Table
 
 _RESOURCES_EVERY_NS = 60_000_000_000
 """Interval of storing tables of resources: a segment costs 3 ms of CPU time, and there are six of them."""

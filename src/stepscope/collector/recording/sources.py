@@ -6,13 +6,12 @@ Bounded (200 files of 1 MB), masked, never a framework's, an interpreter's or an
 from __future__ import annotations
 
 import json
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stepscope.collector.launch.mask import mask_source
-from stepscope.store import layout
-from stepscope.wire.env import ARM_NAME
+from stepscope.launcher.mask import mask_source
+from stepscope.native.user_files import is_user_file
+from stepscope.tables import layout
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,24 +21,6 @@ if TYPE_CHECKING:
 MAX_FILES = 200
 MAX_BYTES = 1_000_000
 _INDEX = layout.SOURCES_INDEX.rsplit("/", 1)[1]
-_OWN = Path(__file__).resolve().parents[2]
-_RUN_PREFIX = "stepscope-"
-_FOREIGN_PARTS = frozenset({"site-packages", "dist-packages"})
-
-
-def is_user_file(name: str) -> bool:
-    """Whether a path may be the user's own source: absolute, real, Python, not installed, not the interpreter's."""
-    if not name.startswith("/") or not name.endswith((".py", ".pyw")):
-        return False
-    path = Path(name)
-    parts = path.parts
-    if _FOREIGN_PARTS.intersection(parts) or path.is_relative_to(_OWN):
-        return False
-    if any(part.startswith(_RUN_PREFIX) and inner == ARM_NAME for part, inner in pairwise(parts)):
-        return False
-    return not any(
-        before in ("lib", "lib64") and part.startswith(("python3", "pypy3")) for before, part in pairwise(parts)
-    )
 
 
 class SourceCopies:

@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stepscope.collector.launch import rundir
 from stepscope.collector.samplers.base import TICK_NS
+from stepscope.native import process_stat
 from stepscope.wire.commands import COMMANDS_NAME
 from stepscope.wire.env import PROCS_NAME
 
@@ -68,7 +68,7 @@ class Waking:
 
 def _age_ns(pid: int) -> int:
     """Time since the process was started; 0 if it has gone."""
-    started = rundir.start_ticks(pid)
+    started = process_stat.start_ticks(pid)
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) - started * TICK_NS if started else 0
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import numpy as np
 
 if TYPE_CHECKING:
-    from stepscope.model.records import Table
+    from stepscope.tables.records import Table
 
 T = TypeVar("T", bound="Table")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from stepscope.collector.samplers.base import Rows
 from stepscope.collector.samplers.host import cpu_clock
-from stepscope.model.records import BurstTable
+from stepscope.tables.records import BurstTable
 
 STEP_NS = 20_000_000
 LOOKS = 60

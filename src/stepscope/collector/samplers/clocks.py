@@ -1,4 +1,4 @@
-"""Rows of the exchanges that ``collector.clocks`` makes with other hosts."""
+"""Rows of the exchanges that ``clocks`` makes with other hosts."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stepscope.collector.clocks import clock_domain, settings
-from stepscope.collector.clocks.prober import Prober
+from stepscope.clocks import clock_domain, settings
+from stepscope.clocks.prober import Prober
 from stepscope.collector.other_hosts.desk import Desk
 from stepscope.collector.samplers.base import Rows
-from stepscope.model.network_tables import ClockProbeTable
 from stepscope.model.session import clock_domain as domains
+from stepscope.tables.network_tables import ClockProbeTable
 
 if TYPE_CHECKING:
     from stepscope.collector.other_hosts.desk import Host

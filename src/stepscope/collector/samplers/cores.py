@@ -6,7 +6,7 @@ Source: /proc/stat (proc(5)), as read by the host sampler.
 from __future__ import annotations
 
 from stepscope.collector.samplers.base import TICK_NS, Rows
-from stepscope.model.records import CoreTable
+from stepscope.tables.records import CoreTable
 
 _EACH_LOOK = 64
 """Number of CPUs above which they are sampled less often: a row costs about 3 us."""

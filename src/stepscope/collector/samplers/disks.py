@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.collector.cgroups import cgroup
 from stepscope.collector.samplers.base import Rows, Targets
 from stepscope.collector.samplers.host import whole_disks
-from stepscope.model.records import DiskTable
+from stepscope.native.cgroups import cgroup
+from stepscope.tables.records import DiskTable
 
 if TYPE_CHECKING:
     from pathlib import Path

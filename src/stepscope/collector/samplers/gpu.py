@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.collector.nvml import DRIVER, Nvml, slowed
 from stepscope.collector.samplers.base import Rows
+from stepscope.machine.nvml import DRIVER, Nvml, slowed
 from stepscope.model.api.status import LiveGpu
-from stepscope.model.records import GpuTable
+from stepscope.tables.records import GpuTable
 
 if TYPE_CHECKING:
     from stepscope.collector.samplers.names import Names

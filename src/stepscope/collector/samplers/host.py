@@ -10,9 +10,9 @@ import os
 import time
 from pathlib import Path
 
-from stepscope.collector.cgroups import cgroup
 from stepscope.collector.samplers.base import TICK_NS, ProcFile, Rows, Targets
-from stepscope.model.records import HostTable
+from stepscope.native.cgroups import cgroup
+from stepscope.tables.records import HostTable
 
 _SECTOR_BYTES = 512
 _QUOTA_EVERY = 5

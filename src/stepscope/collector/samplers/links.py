@@ -12,7 +12,7 @@ from pathlib import Path
 
 from stepscope.collector.samplers.base import ProcFile, Rows, Targets
 from stepscope.collector.samplers.names import Names
-from stepscope.model.records import LinkTable
+from stepscope.tables.records import LinkTable
 
 _SPEED_EVERY = 30
 _WORDS = 16

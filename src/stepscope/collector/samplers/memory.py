@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.collector.cgroups import cgroup
 from stepscope.collector.samplers.base import ProcFile, Rows, Targets
 from stepscope.collector.samplers.fault_cost import FaultProbe, FaultRound
-from stepscope.model.records import MemoryTable
+from stepscope.native.cgroups import cgroup
+from stepscope.tables.records import MemoryTable
 
 if TYPE_CHECKING:
     from pathlib import Path

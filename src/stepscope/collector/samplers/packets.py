@@ -1,7 +1,7 @@
 """Segments of the job's TCP connections that were sent again, and packets of them that this host dropped, as events.
 
 The kernel's counters (``sockets``) say how many; these say when, so it is known which step waited for one. BPF
-programs tell of all sockets of the host (``collector.kernel.packet_program``); kept is what belongs to a connection of
+programs tell of all sockets of the host (``native.kernel.packet_program``); kept is what belongs to a connection of
 the job, by both its ends and its network namespace. They run from when the job's connections carry data to its end.
 
 That takes rights (CAP_BPF and CAP_PERFMON, or root), BTF, and Linux 5.8. What was lost on the way, at another host
@@ -15,14 +15,14 @@ import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stepscope.collector.kernel import packet_program
-from stepscope.collector.kernel.bpf import RAW_TRACEPOINT, Program, Ring
-from stepscope.collector.kernel.packet_program import DROPPED_ON_ARRIVAL, RECORD, SENT_AGAIN
 from stepscope.collector.samplers.base import Rows
-from stepscope.errors import FormatError
-from stepscope.formats.native.btf import KernelTypes
-from stepscope.formats.proc import sock_diag
-from stepscope.model.network_tables import PacketTable
+from stepscope.native.formats.btf import KernelTypes
+from stepscope.native.kernel import packet_program
+from stepscope.native.kernel.bpf import RAW_TRACEPOINT, Program, Ring
+from stepscope.native.kernel.packet_program import DROPPED_ON_ARRIVAL, RECORD, SENT_AGAIN
+from stepscope.native.proc import sock_diag
+from stepscope.tables.errors import FormatError
+from stepscope.tables.network_tables import PacketTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -10,7 +10,7 @@ import os
 from stepscope.collector.samplers.base import TICK_NS, ProcFile, Rows
 from stepscope.collector.samplers.sockets import Traffic
 from stepscope.collector.samplers.threads import ThreadTotals
-from stepscope.model.records import ProcessTable
+from stepscope.tables.records import ProcessTable
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _MINFLT, _MAJFLT, _UTIME, _STIME, _RSS = 7, 9, 11, 12, 21

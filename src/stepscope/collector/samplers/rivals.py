@@ -14,11 +14,11 @@ import os
 from collections import deque
 from dataclasses import dataclass
 
-from stepscope.collector.launch.mask import mask_command
 from stepscope.collector.samplers.base import ProcFile, Rows, Targets
 from stepscope.collector.samplers.cluster import ClusterTasks
 from stepscope.collector.samplers.host import cpu_clock
-from stepscope.model.records import CHILD, GROUP, TASK, RivalTable
+from stepscope.launcher.mask import mask_command
+from stepscope.tables.records import CHILD, GROUP, TASK, RivalTable
 
 _KEEP = 8
 """Rows per second: the largest users of CPU."""

@@ -15,14 +15,14 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.collector.kernel.net_namespace import netlink_socket
 from stepscope.collector.samplers.base import Rows
-from stepscope.formats.proc import sock_diag
-from stepscope.model.network_tables import TcpTable
+from stepscope.native.kernel.net_namespace import netlink_socket
+from stepscope.native.proc import sock_diag
+from stepscope.tables.network_tables import TcpTable
 
 if TYPE_CHECKING:
     from stepscope.collector.samplers.names import Names
-    from stepscope.formats.proc.sock_diag import Connection
+    from stepscope.native.proc.sock_diag import Connection
 
 MIN_BYTES = 100_000
 """Traffic since the last look below which connections are not examined: the kernel walks its whole table of

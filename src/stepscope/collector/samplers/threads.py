@@ -10,7 +10,7 @@ import os
 from dataclasses import dataclass
 
 from stepscope.collector.samplers.base import ProcFile, Rows
-from stepscope.model.records import ThreadTable
+from stepscope.tables.records import ThreadTable
 
 _MAX_OPEN = 800
 """Number of files kept open by this sampler; the rest of a huge process are opened at each look."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.model.records import F64, I64, Bool, Table
+from stepscope.tables.records import F64, I64, Bool, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -13,7 +13,7 @@ from stepscope.derive.clocks.link_offset import WANDER
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stepscope.model.records import F64, I64
+    from stepscope.tables.records import F64, I64
 
 Order = Literal["before", "after", "unknown"]
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stepscope.derive.clocks.gates import Gates
-    from stepscope.model.records import F64, Bool
+    from stepscope.tables.records import F64, Bool
 
 WANDER = 1e-6
 """Largest change of a clock's rate within some minutes. Source: quartz moves by less than 1 ppm with a few degrees."""

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stepscope.derive.clocks.host_clock import ClockModel
-    from stepscope.model.network_tables import ClockProbeTable
     from stepscope.model.session.session import Session
+    from stepscope.tables.network_tables import ClockProbeTable
 
 _PREFIX = "clock:"
 MAX_NS = 1 << 58

@@ -20,7 +20,7 @@ from stepscope.derive.clocks.host_clock import ClockModel, HostClock
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stepscope.model.records import F64
+    from stepscope.tables.records import F64
 
 MAX_WRONG = 0.05
 """Share of collectives that may contradict the exchanges before none is trusted."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.cluster.member_calls import MemberCalls
     from stepscope.derive.cluster.pairing import Pairing
-    from stepscope.model.records import F64, I64
+    from stepscope.tables.records import F64, I64
 
 FIRST_STEPS = 5
 """Steps left out at the beginning: functions are traced, caches filled."""

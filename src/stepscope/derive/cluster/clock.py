@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from stepscope.model.records import F64, I64
+    from stepscope.tables.records import F64, I64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stepscope.derive.steps.steps import Steps
-    from stepscope.model.records import F64, I64, Bool
+    from stepscope.tables.records import F64, I64, Bool
 
 MIN_COVERED = 0.8
 """Share of the steps that a call must be part of to hold what every step waits in."""

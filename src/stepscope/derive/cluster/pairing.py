@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.cluster.clock import ClockOffset
     from stepscope.derive.cluster.member_calls import MemberCalls
-    from stepscope.model.records import F64, I64
+    from stepscope.tables.records import F64, I64
 
 Basis = Literal["clock", "rhythm", "count", "none"]
 """What steps were paired by. clock: aligned clocks. rhythm: the pattern of their durations. count: equal numbers of
@@ -43,7 +43,7 @@ MIN_NEAREST, MAX_SPREAD_OF_FEW = 0.9, 0.12
 
 Of ends that have nothing to do with each other two thirds have one, of workers that only share a server more. Measured
 (share, spread): 0.54, 0.175 and 0.74, 0.131 of these; of workers that wait for each other 1.0 and up to 0.055, on a
-busy machine 0.73, 0.062 and 0.73, 0.101 (benchmarks/modes.py).
+busy machine 0.73, 0.062 and 0.73, 0.101 (bench/modes.py).
 """
 BESIDE = 4.0
 """Periods before and after a call in which the other's records must have an end, if they are there at all: wrappers

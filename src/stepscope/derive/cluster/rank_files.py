@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from stepscope.model.session.optrace import TraceSource
+    from stepscope.tables.optrace import TraceSource
 
 KINETO, XSPACE = "kineto", "xplane"
 """Formats of PyTorch's profiler, and of TensorFlow's and JAX's."""

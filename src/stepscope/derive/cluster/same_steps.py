@@ -15,7 +15,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stepscope.model.records import I64
+    from stepscope.tables.records import I64
 
 MAX_APART = 0.25
 """Median distance between the ends of the same step, in steps, up to which tasks step together. Ends of tasks that do

@@ -16,7 +16,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.model.records import F64, I64
+    from stepscope.tables.records import F64, I64
 
 MIN_CALLS = 8
 """Fewest calls of a stretch that is looked at."""
@@ -25,7 +25,7 @@ FAR = 4
 DRIFTS_APART = 4.0
 """Variance by which calls that do not wait for each other would have drifted apart, in squared calls, from which their
 order is evidence: a random walk that began in the middle stays within one call by a chance of 4/pi exp(-pi^2/8 * 4),
-1 % (first exit of Brownian motion from an interval). Of the members of benchmarks/modes.py that wait for each other,
+1 % (first exit of Brownian motion from an interval). Of the members of bench/modes.py that wait for each other,
 all steps are in order, of those that do not at most 15 %."""
 
 

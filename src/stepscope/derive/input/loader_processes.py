@@ -17,8 +17,8 @@ from stepscope.wire.kinds import SHAPE_SHIFT, Flag, Kind
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from stepscope.model.records import I64, RivalTable
     from stepscope.model.session.session import Session, Worker
+    from stepscope.tables.records import I64, RivalTable
 
 MOST_ROWS, LEAST_NS = 8, 5_000_000
 """Rows of a second, and the CPU time without which a process has none (``collector.samplers.rivals``)."""

@@ -6,13 +6,13 @@ import base64
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.formats.agent_files import iterator_model
-from stepscope.formats.protobuf.codec import ProtoError
 from stepscope.model.log.events import IteratorModel
+from stepscope.readers import iterator_model
+from stepscope.readers.protobuf.codec import ProtoError
 
 if TYPE_CHECKING:
-    from stepscope.formats.agent_files.iterator_model import IteratorModelData
     from stepscope.model.session.session import Worker
+    from stepscope.readers.iterator_model import IteratorModelData
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from stepscope.derive.input.traced_input import TracedInput
     from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.steps.steps import Steps
-    from stepscope.model.records import Bool
+    from stepscope.tables.records import Bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from stepscope.formats.agent_files.iterator_model import IteratorModelData, Node
+    from stepscope.readers.iterator_model import IteratorModelData, Node
 
 Key = tuple[tuple[int, str], ...]
 """A stage: the path to it from the consumer, (place among its parent's inputs, name) each."""

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from stepscope.derive.input.model_reads import Read
     from stepscope.derive.input.stage_totals import Key
     from stepscope.derive.steps.steps import Steps
-    from stepscope.formats.agent_files.iterator_model import IteratorModelData
     from stepscope.model.log.events import DatasetMade, IteratorMade
+    from stepscope.readers.iterator_model import IteratorModelData
 
 READERS = ("TFRecord", "TextLine", "FixedLengthRecord", "Csv", "ReadFile", "ListFiles", "Sql")
 """Stages that read files: the raw input rather than preprocessing. Source: tensorflow/core/kernels/data."""

@@ -19,9 +19,9 @@ from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from stepscope.derive.numeric.intervals import Intervals
-    from stepscope.model.records import RecordTable
     from stepscope.model.report.ledger import Phase
     from stepscope.model.session.session import Worker
+    from stepscope.tables.records import RecordTable
 
 SHOWN: tuple[tuple[Phase, tuple[Kind, ...]], ...] = (
     ("saving", kinds_with(Trait.WRITES)),

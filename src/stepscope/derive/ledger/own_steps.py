@@ -22,8 +22,8 @@ from stepscope.wire.kinds import Flag, Kind
 if TYPE_CHECKING:
     from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.steps.steps import Steps
-    from stepscope.model.records import I64, Bool
     from stepscope.model.session.session import Worker
+    from stepscope.tables.records import I64, Bool
 
 RHYTHM = 0.1
 """Share of the steps that pauses follow from which they are no pauses."""

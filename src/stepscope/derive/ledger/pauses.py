@@ -21,8 +21,8 @@ from stepscope.wire.kinds import Flag, Kind
 if TYPE_CHECKING:
     from stepscope.derive.ledger.own_steps import OwnSteps
     from stepscope.derive.numeric.intervals import Intervals
-    from stepscope.model.records import I64, RecordTable
     from stepscope.model.session.session import Worker
+    from stepscope.tables.records import I64, RecordTable
 
 LATE_NS = 20_000_000
 """By how much a look may come late: neighbouring looks without a call are one time without calls."""

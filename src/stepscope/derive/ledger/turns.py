@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from stepscope.derive.python.loop_source import Loop
     from stepscope.derive.python.stack_samples import Sample, Spot
     from stepscope.derive.steps.steps import Steps
-    from stepscope.model.records import I64
+    from stepscope.tables.records import I64
 
     Source = Callable[[str], str | None]
 

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from stepscope.derive.ledger.own_steps import OwnSteps
     from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.steps.steps import Steps
-    from stepscope.model.records import I64
     from stepscope.model.report.ledger import Phase
+    from stepscope.tables.records import I64
 
 DEFAULT_CALL_NS = 700
 """Time of a wrapped call in a loop that does nothing else, if the process did not measure it (``wire.call_cost``)."""

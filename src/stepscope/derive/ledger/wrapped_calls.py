@@ -11,7 +11,7 @@ from stepscope.wire.call_cost import COOLING_NS, HOOK_LIGHTS, LIGHT_NS, MISSES_N
 from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
-    from stepscope.model.records import F64, I64, Bool, Gaps, RecordTable
+    from stepscope.tables.records import F64, I64, Bool, Gaps, RecordTable
 
 KIND_SHIFT = 8
 """Flag bits from this one on hold the kind that counted calls are of."""

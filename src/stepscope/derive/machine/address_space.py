@@ -20,10 +20,10 @@ from stepscope.model.report.machine.memory_map import Layout, LookPoint, MemoryM
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.model.records import Bool
     from stepscope.model.report.machine.memory_map import Verdict
-    from stepscope.model.session.address_space import MappingTable, MemoryLook
     from stepscope.model.session.session import Session
+    from stepscope.tables.address_space import MappingTable, MemoryLook
+    from stepscope.tables.records import Bool
 
 USUAL_HUGE_PAGE = 2 << 20
 MIN_PADDED = 4

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from stepscope.model.records import F64, I64, HostTable
     from stepscope.model.session.session import Session
+    from stepscope.tables.records import F64, I64, HostTable
 
 DIFFERENCE = 2
 """Samples needed for a difference."""

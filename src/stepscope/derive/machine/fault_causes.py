@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from stepscope.derive.stacks import native_names
 from stepscope.derive.stacks.op_of_pool_thread import with_ops_of_pool_threads
 from stepscope.derive.stacks.session_stacks import within
-from stepscope.model.records import Mapped, MemoryEvent
-from stepscope.model.session.stacks import FrameKind
+from stepscope.readers import native_names
+from stepscope.tables.records import Mapped, MemoryEvent
+from stepscope.tables.stacks import FrameKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from stepscope.derive.steps.steps import Steps
-    from stepscope.model.records import I64, MemoryEventTable
     from stepscope.model.session.session import Session
-    from stepscope.model.session.stacks import Frame, StackProfile
+    from stepscope.tables.records import I64, MemoryEventTable
+    from stepscope.tables.stacks import Frame, StackProfile
 
 ADVICE = {4: "MADV_DONTNEED", 8: "MADV_FREE"}
 """Advice values of madvise(2) that give memory back."""

@@ -15,7 +15,7 @@ from stepscope.model.report.machine.memory_map import FreeMemory, PageSizeUse
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stepscope.model.session.address_space import FreeZone, MemoryLook, PageSize
+    from stepscope.tables.address_space import FreeZone, MemoryLook, PageSize
 
 _USUAL_HUGE_PAGE = 2 << 20
 

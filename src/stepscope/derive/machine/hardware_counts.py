@@ -9,7 +9,7 @@ from stepscope.model.report.machine.memory_map import HardwareCounts
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stepscope.model.session.address_space import MemoryLook
+    from stepscope.tables.address_space import MemoryLook
 
 _TLB = ("dtlb_load_misses", "dtlb_store_misses")
 _CACHE = ("llc_load_misses", "cache_misses")

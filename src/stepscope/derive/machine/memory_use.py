@@ -15,8 +15,8 @@ import numpy as np
 from stepscope.model.log.memory import MemoryHeld
 
 if TYPE_CHECKING:
-    from stepscope.model.records import F64, I64
     from stepscope.model.session.session import Session, Worker
+    from stepscope.tables.records import F64, I64
 
 LimitKind = Literal["control group", "address space", "host"]
 _MS, _KIB = 1_000_000, 1024

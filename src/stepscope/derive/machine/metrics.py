@@ -14,8 +14,8 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.model.records import F64, I64
     from stepscope.model.session.session import Worker
+    from stepscope.tables.records import F64, I64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

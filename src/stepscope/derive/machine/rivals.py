@@ -13,11 +13,11 @@ import numpy as np
 
 from stepscope.model.log.cluster import ServerStarted
 from stepscope.model.log.events import ChildStarted
-from stepscope.model.records import CHILD, GROUP, TASK
+from stepscope.tables.records import CHILD, GROUP, TASK
 
 if TYPE_CHECKING:
-    from stepscope.model.records import I64, Bool, RivalTable
     from stepscope.model.session.session import Session
+    from stepscope.tables.records import I64, Bool, RivalTable
 
 MAX_NAME = 40
 """Maximum length of a short command."""

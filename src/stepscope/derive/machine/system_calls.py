@@ -11,7 +11,7 @@ from stepscope.model.report.machine.system_calls import CallRow, SystemCallsSumm
 if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps
     from stepscope.model.session.session import Session
-    from stepscope.model.session.system_calls import CallTotal, SystemCalls
+    from stepscope.tables.system_calls import CallTotal, SystemCalls
 
 MAX_ROWS = 40
 

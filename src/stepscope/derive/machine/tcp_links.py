@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.machine.counters import DIFFERENCE
-from stepscope.model.network_tables import TcpTable
+from stepscope.tables.network_tables import TcpTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from stepscope.model.records import I64
     from stepscope.model.session.session import Session
+    from stepscope.tables.records import I64
 
 _PREFIX = "tcp:"
 MIN_UNREAD = 65_536

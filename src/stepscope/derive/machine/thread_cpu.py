@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from stepscope.model.records import ThreadTable
+    from stepscope.tables.records import ThreadTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.model.records import F64, I64, Bool
-    from stepscope.model.session.optrace import I8
+    from stepscope.tables.optrace import I8
+    from stepscope.tables.records import F64, I64, Bool
 
     Intervals = tuple[I64, I64]
 

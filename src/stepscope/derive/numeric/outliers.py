@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from stepscope.model.records import F64
+    from stepscope.tables.records import F64
 
 FACTOR = 2.0
 """An outlier takes at least so many medians: if durations hardly vary, the fence alone is too close to them."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from stepscope.model.records import F64
+    from stepscope.tables.records import F64
 
 MAX_BINS = 40
 MIN_POINTS = 8

@@ -20,7 +20,7 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from stepscope.derive.one_step.step_table import StepTable
     from stepscope.derive.steps.steps import Steps
-    from stepscope.model.records import F64, I64, Bool, RecordTable
+    from stepscope.tables.records import F64, I64, Bool, RecordTable
 
 USUAL_RATIO = 0.5
 """What at least this share of the steady steps holds is usual."""

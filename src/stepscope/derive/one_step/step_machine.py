@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.steps.steps import Steps
-    from stepscope.model.records import I64
     from stepscope.model.session.session import Session
+    from stepscope.tables.records import I64
 
 NS = 1e9
 

@@ -12,7 +12,7 @@ from stepscope.derive.steps import gaps
 
 if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps
-    from stepscope.model.records import F64, I64
+    from stepscope.tables.records import F64, I64
 
 
 def of(steps: Steps) -> I64:

@@ -9,7 +9,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from stepscope.derive.optrace.trace_view import OpView
-    from stepscope.model.records import F64, I64
+    from stepscope.tables.records import F64, I64
 
 OVERLAP = 0.5
 """Share of the step that a traced step must cover to be that step."""

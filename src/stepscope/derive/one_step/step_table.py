@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps.anatomy import Anatomy
     from stepscope.derive.steps.steps import Steps
     from stepscope.derive.steps_view import StepsView
-    from stepscope.model.records import F64, I64, Bool
+    from stepscope.tables.records import F64, I64, Bool
 
 MIDDLE = (40.0, 60.0)
 """Percentiles of the duration between which a steady step counts as a median one."""

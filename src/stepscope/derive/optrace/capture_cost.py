@@ -19,7 +19,7 @@ from stepscope.wire.kinds import Flag
 
 if TYPE_CHECKING:
     from stepscope.model.log.events import CaptureTaken
-    from stepscope.model.records import F64, I64, Bool, Gaps, RecordTable
+    from stepscope.tables.records import F64, I64, Bool, Gaps, RecordTable
 
 NEIGHBOURS = 2
 """Neighbours taken on either side, at most, as a multiple of the traced steps."""

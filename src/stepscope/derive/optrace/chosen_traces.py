@@ -13,9 +13,9 @@ from stepscope.derive.optrace.steps.traced_steps import StepKind
 from stepscope.derive.optrace.trace_view import OpView
 from stepscope.derive.steps import anatomy, step_work
 from stepscope.derive.steps.steps import names_of
-from stepscope.errors import DamagedError, SessionError
 from stepscope.model.report.components import COMPONENTS
-from stepscope.model.session.optrace import LineKind
+from stepscope.tables.errors import DamagedError, SessionError
+from stepscope.tables.optrace import LineKind
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.formats.op_names import hlo_type
-from stepscope.model.session.optrace import LineKind, PlaneKind
-from stepscope.model.session.optrace_stats import StatName
+from stepscope.readers.op_names import hlo_type
+from stepscope.tables.optrace import LineKind, PlaneKind
+from stepscope.tables.optrace_stats import StatName
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
     from numpy.typing import NDArray
 
-    from stepscope.model.records import I64
-    from stepscope.model.session.optrace import OpTrace, Program
-    from stepscope.model.session.program_ops import Frame, ProgramOp
+    from stepscope.tables.optrace import OpTrace, Program
+    from stepscope.tables.program_ops import Frame, ProgramOp
+    from stepscope.tables.records import I64
 
 _NO_PLACE = re.compile(r"dummy_file_name|.*/tensorflow/python/.*")
 """Files that TensorFlow (2.21) gives for ops that XLA compiles: a placeholder, or where all its ops are made."""

@@ -15,7 +15,7 @@ import numpy as np
 from stepscope.derive.graph.index import NOT_FOUND
 from stepscope.derive.numeric import intervals
 from stepscope.derive.optrace import compiled_ops, op_times
-from stepscope.model.session.optrace import Category, LineKind
+from stepscope.tables.optrace import Category, LineKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.optrace.compiled_ops import CompiledOp
     from stepscope.model.log.graph import Layer
-    from stepscope.model.session.optrace import OpTrace
+    from stepscope.tables.optrace import OpTrace
 
 T = TypeVar("T")
 COUNTED = frozenset({Category.OP, Category.COLLECTIVE, Category.KERNEL, Category.COPY})

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.optrace.steps.step_periods import Periods
     from stepscope.derive.optrace.trace_view import OpView
-    from stepscope.model.records import I64, Bool
+    from stepscope.tables.records import I64, Bool
 
 BY_OTHERS = 0.5
 """Weight of a moment in which other ops run too."""

@@ -20,18 +20,18 @@ import numpy as np
 from stepscope.derive.numeric import intervals
 from stepscope.derive.optrace import compiled_ops
 from stepscope.derive.optrace.host.event_nesting import parents, self_times
-from stepscope.formats.op_names import WHOLE_PROGRAM, parse_op
-from stepscope.model.blocks import take
-from stepscope.model.session.optrace import DEVICE_KINDS, Category, LineKind
-from stepscope.model.session.optrace_stats import StatName
+from stepscope.readers.op_names import WHOLE_PROGRAM, parse_op
+from stepscope.tables.blocks import take
+from stepscope.tables.optrace import DEVICE_KINDS, Category, LineKind
+from stepscope.tables.optrace_stats import StatName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.optrace.compiled_ops import CompiledOps
-    from stepscope.model.records import F64, I64
-    from stepscope.model.session.optrace import I8, I32, Line, OpTrace, Plane
+    from stepscope.tables.optrace import I8, I32, Line, OpTrace, Plane
+    from stepscope.tables.records import F64, I64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

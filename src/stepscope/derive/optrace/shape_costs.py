@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from stepscope.derive.graph.independent_loops import LoopPart
     from stepscope.derive.graph.index import GraphIndex
     from stepscope.derive.graph.loop_turns import Turns
-    from stepscope.model.records import F64
+    from stepscope.tables.records import F64
 
 MACHINES = ((20.0, 8.0, 1_500.0), (50.0, 10.0, 2_500.0), (100.0, 12.0, 4_000.0))
 """Operations and bytes per ns, and the ns of a node, of a core: slow, usual, and with wide vectors. Source: roofs and

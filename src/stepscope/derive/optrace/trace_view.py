@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from stepscope.derive.optrace.steps.step_parts import Breakdown
     from stepscope.derive.optrace.steps.step_periods import Periods
     from stepscope.derive.optrace.steps.trace_lanes import Lanes
-    from stepscope.model.session.optrace import OpTrace
+    from stepscope.tables.optrace import OpTrace
 
 Framework = Literal["tensorflow", "jax", "torch"]
 _JITTED = "PjitFunction("

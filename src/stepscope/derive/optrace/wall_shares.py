@@ -17,7 +17,7 @@ from stepscope.derive.optrace.host.activity import Activity
 if TYPE_CHECKING:
     from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.optrace.trace_view import OpView
-    from stepscope.model.records import F64, I64
+    from stepscope.tables.records import F64, I64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

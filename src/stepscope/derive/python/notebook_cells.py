@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stepscope.model.report.place import NOTEBOOK_CELL
+from stepscope.tables.place import NOTEBOOK_CELL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stepscope.model.session.nearby import NotebookCell
+    from stepscope.tables.nearby import NotebookCell
 
 _IPYKERNEL = re.compile(r".*[/\\]ipykernel_\d+[/\\](\w+)\.py")
 """ipykernel 6 and 7: a hash of the cell's text, the same in every run."""

@@ -17,7 +17,7 @@ from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 if TYPE_CHECKING:
     from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.steps.steps import Steps
-    from stepscope.model.records import I64, Bool
+    from stepscope.tables.records import I64, Bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from stepscope.derive.steps.anatomy import Anatomy
     from stepscope.derive.steps.steps import Steps
-    from stepscope.model.records import RecordTable
     from stepscope.model.report.components import ComponentName
     from stepscope.model.session.session import Worker
+    from stepscope.tables.records import RecordTable
 
 _OP_FUNCTIONS = frozenset({"quick_execute", "TFE_Py_FastPathExecute", "TFE_Py_Execute"})
 """Python functions whose own line is the C call that runs an eager op."""

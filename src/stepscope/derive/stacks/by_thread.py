@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.model.session.stacks import UNKNOWN, Frame, StackBuilder, StackFlag
+from stepscope.tables.stacks import UNKNOWN, Frame, StackBuilder, StackFlag
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stepscope.model.session.stacks import StackProfile, Thread
+    from stepscope.tables.stacks import StackProfile, Thread
 
 WAITS = Frame("[waits]")
 """Innermost frame of the samples in which the thread was on no CPU."""

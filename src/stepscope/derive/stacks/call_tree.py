@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.model.session.stacks import UNKNOWN
+from stepscope.tables.stacks import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.model.records import F64, I64
-    from stepscope.model.session.stacks import Frame, StackProfile
+    from stepscope.tables.records import F64, I64
+    from stepscope.tables.stacks import Frame, StackProfile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

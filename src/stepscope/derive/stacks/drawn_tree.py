@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.stacks.call_tree import stack_totals
-from stepscope.formats.stacks.chains import Chains
-from stepscope.model.session.stacks import UNKNOWN, Frame, StackBuilder, StackFlag
+from stepscope.readers.stacks.chains import Chains
+from stepscope.tables.stacks import UNKNOWN, Frame, StackBuilder, StackFlag
 
 if TYPE_CHECKING:
-    from stepscope.model.records import F64, I64
-    from stepscope.model.session.stacks import StackProfile
+    from stepscope.tables.records import F64, I64
+    from stepscope.tables.stacks import StackProfile
 
 SMALL = Frame("[too small to draw]", resolved=True)
 """Frame that stands for merged stacks."""

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.model.session.stacks import Frame, FrameKind
+from stepscope.tables.stacks import Frame, FrameKind
 
 if TYPE_CHECKING:
-    from stepscope.model.records import Bool
-    from stepscope.model.session.stacks import StackProfile
+    from stepscope.tables.records import Bool
+    from stepscope.tables.stacks import StackProfile
 
 _FRAMEWORK_MODULE = re.compile(
     r"libtensorflow|_pywrap_|libonnxruntime|onnxruntime_pybind11|libtorch|libc10|libjax|xla_extension|libxla|"

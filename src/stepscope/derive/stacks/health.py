@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive.stacks import native_names
 from stepscope.derive.stacks.op_of_pool_thread import OP_TRACE
 from stepscope.derive.stacks.splice import without_python
-from stepscope.model.session.stacks import UNKNOWN, Frame, FrameKind, StackFlag
+from stepscope.readers import native_names
+from stepscope.tables.stacks import UNKNOWN, Frame, FrameKind, StackFlag
 
 if TYPE_CHECKING:
-    from stepscope.model.records import Bool
-    from stepscope.model.session.stacks import StackProfile
+    from stepscope.tables.records import Bool
+    from stepscope.tables.stacks import StackProfile
 
 _START = re.compile(
     r"_start|__libc_start_main(_impl)?(@.*)?|__libc_start_call_main|__start_main|main|Py_BytesMain|start_thread|"

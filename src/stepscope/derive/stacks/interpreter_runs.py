@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from stepscope.model.session.stacks import Frame
+from stepscope.tables.stacks import Frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

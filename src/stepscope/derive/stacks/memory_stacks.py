@@ -10,30 +10,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive.stacks import native_names
 from stepscope.derive.stacks.frame_kinds import kind_of
 from stepscope.derive.stacks.own_frames import is_ours
-from stepscope.model.session.stacks import Frame, FrameKind
+from stepscope.readers import native_names
+from stepscope.tables.made_frames import GROWTH, HIGHEST
+from stepscope.tables.stacks import Frame, FrameKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.model.session.stacks import StackProfile
+    from stepscope.tables.stacks import StackProfile
 
-GROWTH, HIGHEST = "memory-growth", "memory-peak"
-"""Event names: memory that came in a window and stayed; all memory at the window's highest moment."""
 SAID = {
     GROWTH: "memory that came in a capture and was still there at its end",
     HIGHEST: "all memory at the highest moment of a capture",
 }
 """What each covers."""
 EVENTS = (GROWTH, HIGHEST)
-BEFORE = Frame("[there before the capture]", kind=FrameKind.OTHER)
-OTHER = Frame("[came without a page fault]", kind=FrameKind.OTHER)
 _TELLING = {FrameKind.FRAMEWORK, FrameKind.MATH, FrameKind.NATIVE}
 """Kinds of code whose innermost function is the place, where no Python is on the stack."""
-SOME = 1.05
-"""Ratio from which on two amounts of memory differ in a text."""
 
 
 def highest(profiles: Sequence[StackProfile]) -> list[StackProfile]:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.model.session.stacks import UNKNOWN, SampleTable, StackBuilder, StackProfile
+from stepscope.tables.stacks import UNKNOWN, SampleTable, StackBuilder, StackProfile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from stepscope.model.records import I64
-    from stepscope.model.session.stacks import Frame
+    from stepscope.tables.records import I64
+    from stepscope.tables.stacks import Frame
 
 MODULE = "<module>"
 """Function of a Python file's own code."""

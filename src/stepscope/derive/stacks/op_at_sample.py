@@ -28,17 +28,17 @@ from stepscope.derive.graph.index import CALLING, GraphIndex
 from stepscope.derive.optrace import line_times
 from stepscope.derive.optrace.host import event_nesting
 from stepscope.derive.stacks.op_of_pool_thread import OP_TRACE, place_of_op, primitive_of
-from stepscope.errors import DamagedError, SessionError
-from stepscope.model.session.optrace import Category, LineKind
-from stepscope.model.session.stacks import UNKNOWN, Frame, FrameKind, StackBuilder, StackFlag
+from stepscope.tables.errors import DamagedError, SessionError
+from stepscope.tables.optrace import Category, LineKind
+from stepscope.tables.stacks import UNKNOWN, Frame, FrameKind, StackBuilder, StackFlag
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.model.records import I64, Bool
-    from stepscope.model.session.optrace import OpTrace
     from stepscope.model.session.session import Session
-    from stepscope.model.session.stacks import StackProfile
+    from stepscope.tables.optrace import OpTrace
+    from stepscope.tables.records import I64, Bool
+    from stepscope.tables.stacks import StackProfile
 
 NEAR_NS = 25_000_000
 """Largest distance between samples of one thread within one run of one op: two and a half sampling periods."""

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from stepscope.derive.stacks import native_names
-from stepscope.model.session.stacks import UNKNOWN, FrameKind, StackBuilder, StackFlag
+from stepscope.readers import native_names
+from stepscope.tables.stacks import UNKNOWN, FrameKind, StackBuilder, StackFlag
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.model.session.stacks import Frame, StackProfile
+    from stepscope.tables.stacks import Frame, StackProfile
 
 NEAR_NS = 25_000_000
 """A sample this near identifies the op by itself."""

@@ -26,12 +26,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from stepscope.derive.stacks.call_tree import function_keys, function_totals, stack_totals
-from stepscope.model.session.stacks import UNKNOWN
+from stepscope.tables.stacks import UNKNOWN
 
 if TYPE_CHECKING:
     from stepscope.derive.stacks.merge_profiles import Pair
-    from stepscope.model.records import F64, I64, Bool
-    from stepscope.model.session.stacks import Frame, StackProfile
+    from stepscope.tables.records import F64, I64, Bool
+    from stepscope.tables.stacks import Frame, StackProfile
 
 DISPERSION = 2.0
 """Variance of a function's count between runs of one program, relative to independent samples."""

@@ -21,7 +21,7 @@ from stepscope.derive.stacks.own_frames import is_ours
 from stepscope.derive.stacks.splice import spliced
 from stepscope.model.log.events import Code, Stack, ThreadSeen
 from stepscope.model.log.waits import WaitSeen
-from stepscope.model.session.stacks import (
+from stepscope.tables.stacks import (
     UNKNOWN,
     Frame,
     FrameKind,
@@ -36,9 +36,9 @@ from stepscope.wire.kinds import Flag, Kind
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stepscope.model.records import Bool, RecordTable
-    from stepscope.model.session.nearby import NotebookCell
     from stepscope.model.session.session import Session, Worker
+    from stepscope.tables.nearby import NotebookCell
+    from stepscope.tables.records import Bool, RecordTable
 
 AGENT_THREAD = "stepscope-agent"
 """Name of the thread that samples."""

@@ -1,6 +1,6 @@
 """Adds Python functions and lines to native stacks: the agent's samples of a thread replace its interpreter frames.
 
-Frames that the collector read at the sample itself (``collector.native.native_decode``) are in the stacks already.
+Frames that the collector read at the sample itself (``native.windows.native_decode``) are in the stacks already.
 
 A native stack shows the interpreter (``_PyEval_EvalFrameDefault``), not what it runs; the agent's sample of the same
 thread shows that, at another moment. The nearest sample in time is used if it is near enough for its innermost frames
@@ -28,12 +28,13 @@ import numpy as np
 from stepscope.derive.stacks.frame_kinds import kind_of
 from stepscope.derive.stacks.interpreter_runs import Chains, Run, Runs, filled
 from stepscope.derive.stacks.own_frames import is_ours
-from stepscope.model.session.stacks import UNKNOWN, Frame, FrameKind, StackBuilder, StackFlag
+from stepscope.tables.made_frames import NOT_SAMPLED
+from stepscope.tables.stacks import UNKNOWN, Frame, FrameKind, StackBuilder, StackFlag
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
 
-    from stepscope.model.session.stacks import StackProfile
+    from stepscope.tables.stacks import StackProfile
 
 NEAR_NS = 25_000_000
 """A sample this near gives all of its frames: two and a half periods of the agent's sampling during a window."""
@@ -41,8 +42,6 @@ FAR_NS = 1_000_000_000
 """Samples before and after within this time give the frames that they share."""
 ALWAYS = 3
 """This many samples of the threads from which native code calls Python in one way show what it always calls."""
-NOT_SAMPLED = Frame("[Python, not sampled]", kind=FrameKind.PYTHON, resolved=False)
-"""Stands for inner Python frames that were not sampled."""
 AGENT = Frame("[stepscope's agent]", kind=FrameKind.LIBRARY)
 """Stands for the Python frames of the sampling thread."""
 _EVALUATES = "_PyEval_EvalFrameDefault"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from stepscope.derive.numeric.intervals import Intervals, Painting
     from stepscope.derive.steps.steps import Steps
     from stepscope.model.log.events import Name
-    from stepscope.model.records import F64, I64, Bool
+    from stepscope.tables.records import F64, I64, Bool
 
 NAMED_BY: dict[ComponentName, tuple[Kind, ...]] = {
     "callbacks": (Kind.CALLBACK,),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.steps.steps import Steps
-    from stepscope.model.records import I64, Bool, RecordTable
+    from stepscope.tables.records import I64, Bool, RecordTable
     from stepscope.wire.kinds import Kind
 
 

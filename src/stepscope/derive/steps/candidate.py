@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from stepscope.model.log.events import Name
-    from stepscope.model.records import I64
     from stepscope.model.report.step_summary import MakerKind
     from stepscope.model.session.session import Worker
+    from stepscope.tables.records import I64
     from stepscope.wire.kinds import Kind
 
 TRAIN_ROLES = frozenset({"train", "fit", "train_on_batch"})

@@ -11,7 +11,7 @@ from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps
-    from stepscope.model.records import I64
+    from stepscope.tables.records import I64
 
 EPOCH_END = "on_epoch_end"
 

@@ -14,7 +14,7 @@ from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from stepscope.derive.numeric.intervals import Intervals
-    from stepscope.model.records import I64, Bool, Gaps, RecordTable
+    from stepscope.tables.records import I64, Bool, Gaps, RecordTable
 
 BEFORE = 128
 """Number of calls, the newest before a part of a gap, that say whose the calls counted in it are."""

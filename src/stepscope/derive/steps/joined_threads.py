@@ -18,8 +18,8 @@ from stepscope.wire.kinds import Trait, kinds_with
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stepscope.model.records import RecordTable
     from stepscope.model.session.session import Worker
+    from stepscope.tables.records import RecordTable
 
 KINDS = kinds_with(Trait.MAKER)
 

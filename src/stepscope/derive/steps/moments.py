@@ -16,15 +16,15 @@ from stepscope.derive.steps.epochs import EPOCH_END as EPOCH_END_HOOK
 from stepscope.derive.steps.steps import names_of
 from stepscope.model.api.capture_when import EPOCH_END, RETRACE, SAVING, SLOW_STEP
 from stepscope.model.log.events import Traced
-from stepscope.units import format_ns
+from stepscope.tables.units import format_ns
 from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stepscope.model.api.capture_when import When
-    from stepscope.model.records import F64, I64, Bool, RecordTable
     from stepscope.model.session.session import Worker
+    from stepscope.tables.records import F64, I64, Bool, RecordTable
 
 MATTERS_RATIO = 0.5
 """Of the time that slow steps lost: as much as the slowest of them, which are looked for, make up."""

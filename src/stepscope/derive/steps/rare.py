@@ -21,7 +21,7 @@ from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps
-    from stepscope.model.records import F64, I64, Bool, Gaps
+    from stepscope.tables.records import F64, I64, Bool, Gaps
 
 _STAYS = frozenset(kinds_with(Trait.STAYS))
 CLOSE = 0.05

@@ -21,9 +21,9 @@ from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stepscope.model.records import I64, Bool
     from stepscope.model.report.step_summary import MakerKind
     from stepscope.model.session.session import Worker
+    from stepscope.tables.records import I64, Bool
 
     _Groups = dict[tuple[Kind, Place], list[int]]
     """Ids of names by what they share."""

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.steps.candidate import Candidate
-    from stepscope.model.records import F64, I64, Bool, RecordTable
     from stepscope.model.session.session import Worker
+    from stepscope.tables.records import F64, I64, Bool, RecordTable
 
 PAUSE_FACTOR = 5
 """Length in median steps from which a gap between two training loops is a pause, unless it recurs."""

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.steps.candidate import Candidate
     from stepscope.derive.steps.choice import LeftOut
-    from stepscope.model.records import I64, Bool
     from stepscope.model.session.session import Worker
+    from stepscope.tables.records import I64, Bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

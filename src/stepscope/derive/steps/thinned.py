@@ -14,7 +14,7 @@ from stepscope.wire.kinds import SHAPE_SHIFT, Flag, Kind
 
 if TYPE_CHECKING:
     from stepscope.derive.steps.candidate import Candidate
-    from stepscope.model.records import Bool
+    from stepscope.tables.records import Bool
 
 LEAST = 64
 """Number of steps that were timed one by one from which these speak for the others."""

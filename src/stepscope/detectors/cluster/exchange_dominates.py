@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.cluster import exchange, lost_packets, members
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, severity_of
-from stepscope.model.report.finding import Cost, Evidence, Remedy
-from stepscope.units import Ratio, format_bytes, format_ns, format_rate, format_ratio
+from stepscope.tables.findings import Cost, Evidence, Remedy
+from stepscope.tables.units import Ratio, format_bytes, format_ns, format_rate, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -39,8 +39,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.cluster import lost_packets, members
 from stepscope.detectors.base import Detector, Seen, Signal
-from stepscope.model.report.finding import Cost, Evidence, Remedy
-from stepscope.units import Ratio, format_ns
+from stepscope.tables.findings import Cost, Evidence, Remedy
+from stepscope.tables.units import Ratio, format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

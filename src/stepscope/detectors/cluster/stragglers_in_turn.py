@@ -35,8 +35,8 @@ import numpy as np
 from stepscope.causes.cluster import members, slow_turns, stragglers, waits
 from stepscope.detectors.base import Detector, Seen, Signal
 from stepscope.model.report.components import COMPONENTS
-from stepscope.model.report.finding import Cost, Evidence, Remedy
-from stepscope.units import Ratio, format_ns, format_ratio
+from stepscope.tables.findings import Cost, Evidence, Remedy
+from stepscope.tables.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -45,8 +45,8 @@ from stepscope.derive.cluster import blame as of_members
 from stepscope.derive.optrace.steps.step_parts import PARTS
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided
 from stepscope.model.report.components import COMPONENTS
-from stepscope.model.report.finding import Cost, Evidence, Remedy
-from stepscope.units import Ratio, format_ns, format_ratio
+from stepscope.tables.findings import Cost, Evidence, Remedy
+from stepscope.tables.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,7 +55,8 @@ if TYPE_CHECKING:
     from stepscope.causes.cluster.waits import Waits
     from stepscope.derive.cluster.blame import Blame, Share
     from stepscope.derive.view import SessionView
-    from stepscope.model.report.finding import Basis, PipelineStage, Place
+    from stepscope.tables.findings import Basis, PipelineStage
+    from stepscope.tables.place import Place
 
 MOST_NAMES = 3
 """Most stragglers that the title names."""

@@ -32,8 +32,8 @@ import numpy as np
 
 from stepscope.causes.cluster import members, waits
 from stepscope.detectors.base import Detector, Seen, Signal
-from stepscope.model.report.finding import Cost, Evidence, Remedy
-from stepscope.units import Ratio
+from stepscope.tables.findings import Cost, Evidence, Remedy
+from stepscope.tables.units import Ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.cluster.members import COLLECTIVE
 from stepscope.detectors.base import Detector, Seen, Signal
-from stepscope.model.report.finding import Cost, Evidence, Remedy
-from stepscope.units import Ratio, format_ratio
+from stepscope.tables.findings import Cost, Evidence, Remedy
+from stepscope.tables.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

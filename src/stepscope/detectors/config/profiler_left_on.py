@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.host import profiler_left_on
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Remedy
-from stepscope.units import Ratio, format_ns, format_ratio
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -43,8 +43,9 @@ from stepscope.causes.job import purpose
 from stepscope.causes.system import contention
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.log.events import BatchSeen, DatasetMade, ModelBuilt, Traced
-from stepscope.model.report.finding import Evidence, Place, Remedy
-from stepscope.units import Ratio, format_ns, format_ratio
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.place import Place
+from stepscope.tables.units import Ratio, format_ns, format_ratio
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

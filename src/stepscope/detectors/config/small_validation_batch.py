@@ -38,8 +38,9 @@ from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import evaluations
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.log.events import BatchSeen, DatasetMade
-from stepscope.model.report.finding import Evidence, Place, Remedy
-from stepscope.units import Ratio, format_ratio
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.place import Place
+from stepscope.tables.units import Ratio, format_ratio
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

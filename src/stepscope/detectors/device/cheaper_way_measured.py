@@ -34,18 +34,18 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.graph import op_limits
 from stepscope.derive.graph.index import NOT_FOUND
-from stepscope.detectors import graph_pattern, trace_evidence
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
+from stepscope.detectors.shared import graph_pattern, trace_evidence
 from stepscope.model.log.program import Setting
-from stepscope.model.report.finding import Remedy
-from stepscope.units import Ratio, format_ratio
+from stepscope.tables.findings import Remedy
+from stepscope.tables.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from stepscope.causes.graph.op_limits import Cheaper, OpLimit, OpLimits
     from stepscope.derive.view import SessionView
-    from stepscope.model.report.finding import Place
+    from stepscope.tables.place import Place
 
     Way = tuple[str, int]
 

@@ -27,10 +27,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.detectors import op_places, trace_evidence
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
-from stepscope.model.report.finding import Remedy
-from stepscope.units import Ratio, format_ratio
+from stepscope.detectors.shared import op_places, trace_evidence
+from stepscope.tables.findings import Remedy
+from stepscope.tables.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -36,10 +36,10 @@ from stepscope.derive.numeric import intervals
 from stepscope.derive.optrace.device import device_work
 from stepscope.derive.optrace.steps import step_parts
 from stepscope.derive.steps_view import StepsView
-from stepscope.detectors import op_places, trace_evidence
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
-from stepscope.model.report.finding import Remedy
-from stepscope.units import Ratio, format_bytes, format_ratio
+from stepscope.detectors.shared import op_places, trace_evidence
+from stepscope.tables.findings import Remedy
+from stepscope.tables.units import Ratio, format_bytes, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from stepscope.causes.input.widened_elements import Widening
     from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.view import SessionView
-    from stepscope.model.report.place import Place
+    from stepscope.tables.place import Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,10 +31,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.derive.optrace.steps import readbacks
-from stepscope.detectors import op_places, trace_evidence
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
-from stepscope.model.report.finding import Remedy
-from stepscope.units import Ratio, format_ns, format_ratio
+from stepscope.detectors.shared import op_places, trace_evidence
+from stepscope.tables.findings import Remedy
+from stepscope.tables.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from stepscope.derive.optrace.steps.readbacks import Readbacks
     from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.view import SessionView
-    from stepscope.model.report.finding import Evidence
+    from stepscope.tables.findings import Evidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

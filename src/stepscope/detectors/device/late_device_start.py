@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING
 from stepscope.causes.system import gpu
 from stepscope.causes.system.gpu import no_gpu
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
-from stepscope.model.report.finding import Evidence, Remedy
-from stepscope.units import Ratio, format_ratio
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

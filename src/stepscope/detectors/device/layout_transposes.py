@@ -34,17 +34,17 @@ import numpy as np
 from stepscope.derive.numeric import intervals
 from stepscope.derive.optrace.device import device_work
 from stepscope.derive.optrace.host.activity import Activity
-from stepscope.detectors import op_places, trace_evidence
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
-from stepscope.model.report.finding import Remedy
-from stepscope.units import Ratio, format_ratio
+from stepscope.detectors.shared import op_places, trace_evidence
+from stepscope.tables.findings import Remedy
+from stepscope.tables.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.view import SessionView
-    from stepscope.model.records import I64
+    from stepscope.tables.records import I64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

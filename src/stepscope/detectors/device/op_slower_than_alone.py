@@ -34,17 +34,17 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.graph import op_limits, sharing
 from stepscope.causes.system import contention
-from stepscope.detectors import graph_pattern, trace_evidence
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
-from stepscope.model.report.finding import Evidence, Remedy
-from stepscope.units import Ratio, format_ratio
+from stepscope.detectors.shared import graph_pattern, trace_evidence
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.graph.op_limits import OpLimits
     from stepscope.derive.view import SessionView
-    from stepscope.model.report.finding import Severity
+    from stepscope.tables.findings import Severity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

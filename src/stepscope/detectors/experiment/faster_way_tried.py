@@ -29,16 +29,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Remedy
-from stepscope.units import Ratio, format_ratio
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from stepscope.derive.view import SessionView
-    from stepscope.model.report.finding import Cost
     from stepscope.model.report.whatif import WhatIfResult
     from stepscope.model.session.experiment import Experiment
+    from stepscope.tables.findings import Cost
 
 SKIPPED = frozenset({"without-ops", "against"})
 """Trials that EXP001 tells, and the comparison with another program, which is no change of this one."""

@@ -33,16 +33,17 @@ from typing import TYPE_CHECKING
 
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of, severity_of
 from stepscope.detectors.costs import compute_ratio
-from stepscope.model.report.finding import Evidence, Remedy
-from stepscope.units import Ratio, format_ratio
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.view import SessionView
-    from stepscope.model.report.finding import Cause, Cost, Place
     from stepscope.model.report.whatif import WhatIfClaim
     from stepscope.model.session.experiment import Experiment
+    from stepscope.tables.findings import Cause, Cost
+    from stepscope.tables.place import Place
 
 COMPUTE = "component:call"
 """The ops of a trial are those of compiled functions."""

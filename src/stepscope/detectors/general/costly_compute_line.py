@@ -37,11 +37,11 @@ from typing import TYPE_CHECKING
 from stepscope.causes.general import compute_lines, hot_function
 from stepscope.causes.general.hot_function import DENSE
 from stepscope.causes.input import random_input
-from stepscope.detectors import general_loss
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of, severity_of
 from stepscope.detectors.remedies import Fact
-from stepscope.model.report.finding import Evidence, Remedy
-from stepscope.units import Ratio, format_ratio
+from stepscope.detectors.shared import general_loss
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

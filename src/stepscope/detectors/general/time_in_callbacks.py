@@ -25,17 +25,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.detectors import general_loss
 from stepscope.detectors.base import Detector, Signal
-from stepscope.detectors.general_loss import Params
-from stepscope.model.report.finding import Remedy
+from stepscope.detectors.shared import general_loss
+from stepscope.detectors.shared.general_loss import Params
+from stepscope.tables.findings import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.steps_view import StepsView
     from stepscope.detectors.base import Seen
-    from stepscope.detectors.general_loss import Loss
+    from stepscope.detectors.shared.general_loss import Loss
 
 MIN_CLEAR_RATIO = 0.20
 """Of the steady wall time, on one line: from there on it is more than information."""

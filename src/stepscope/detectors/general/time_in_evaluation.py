@@ -26,10 +26,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.detectors import general_loss
 from stepscope.detectors.base import Detector, Signal
-from stepscope.detectors.general_loss import Params
-from stepscope.model.report.finding import Remedy
+from stepscope.detectors.shared import general_loss
+from stepscope.detectors.shared.general_loss import Params
+from stepscope.tables.findings import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -27,18 +27,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.detectors import general_loss
 from stepscope.detectors.base import Detector, Signal
-from stepscope.detectors.general_loss import Params
-from stepscope.model.report.finding import Evidence, Remedy
-from stepscope.units import format_ns
+from stepscope.detectors.shared import general_loss
+from stepscope.detectors.shared.general_loss import Params
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.units import format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.steps_view import StepsView
     from stepscope.detectors.base import Seen
-    from stepscope.detectors.general_loss import Loss
+    from stepscope.detectors.shared.general_loss import Loss
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen]:

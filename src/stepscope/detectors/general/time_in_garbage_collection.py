@@ -32,10 +32,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.causes.general import step_without
-from stepscope.detectors import general_loss
 from stepscope.detectors.base import Detector, Signal
-from stepscope.detectors.general_loss import Params
-from stepscope.model.report.finding import Evidence, Remedy
+from stepscope.detectors.shared import general_loss
+from stepscope.detectors.shared.general_loss import Params
+from stepscope.tables.findings import Evidence, Remedy
 from stepscope.wire.kinds import Kind
 
 CLEAR = 0.1

@@ -34,10 +34,10 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.general import spent_lines
 from stepscope.causes.host import unrolled_python_loop
-from stepscope.detectors import general_loss, trace_evidence
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
-from stepscope.model.report.finding import Evidence, Remedy
-from stepscope.units import Ratio, format_ratio
+from stepscope.detectors.shared import general_loss, trace_evidence
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

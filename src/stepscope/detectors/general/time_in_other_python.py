@@ -34,17 +34,17 @@ from typing import TYPE_CHECKING
 
 from stepscope.derive import unmeasured
 from stepscope.derive.python import stack_samples
-from stepscope.detectors import general_loss, loop_python
 from stepscope.detectors.base import Detector, Signal
-from stepscope.model.report.finding import Evidence, Remedy
-from stepscope.units import Ratio
+from stepscope.detectors.shared import general_loss, loop_python
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.units import Ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.steps_view import StepsView
     from stepscope.detectors.base import Seen
-    from stepscope.detectors.general_loss import Loss
+    from stepscope.detectors.shared.general_loss import Loss
 
 
 MIN_SAMPLES = 8

@@ -28,11 +28,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.detectors import general_loss
 from stepscope.detectors.base import Detector, Signal
-from stepscope.detectors.general_loss import Params
-from stepscope.model.report.finding import Evidence, Remedy
-from stepscope.units import format_bytes
+from stepscope.detectors.shared import general_loss
+from stepscope.detectors.shared.general_loss import Params
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.units import format_bytes
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

@@ -33,11 +33,11 @@ from typing import TYPE_CHECKING
 from stepscope.causes.general import step_without
 from stepscope.causes.host import rebuilt_in_loop
 from stepscope.derive.python.framework_files import is_framework
-from stepscope.detectors import general_loss
 from stepscope.detectors.base import Detector, Signal
-from stepscope.detectors.general_loss import Params
+from stepscope.detectors.shared import general_loss
+from stepscope.detectors.shared.general_loss import Params
 from stepscope.model.log.events import Traced
-from stepscope.model.report.finding import Remedy
+from stepscope.tables.findings import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -35,18 +35,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.general import waits
-from stepscope.detectors import general_loss, wait_words
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
+from stepscope.detectors.general.parts import wait_words
+from stepscope.detectors.shared import general_loss
 from stepscope.model.report.components import stage_in_step
-from stepscope.model.report.finding import Evidence
-from stepscope.units import Ratio, format_ns, format_ratio
+from stepscope.tables.findings import Evidence
+from stepscope.tables.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.general.waits import Rates, WaitOn
     from stepscope.derive.steps_view import StepsView
-    from stepscope.model.report.finding import Cause, Cost, Place
+    from stepscope.tables.findings import Cause, Cost
+    from stepscope.tables.place import Place
 
 MOST = 3
 """Findings of one job."""

@@ -40,12 +40,12 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.general import phase_lines, turn_times
 from stepscope.derive.ledger import outside
-from stepscope.detectors import general_loss, turn_words
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of, severity_of
 from stepscope.detectors.remedies import Fact
-from stepscope.model.report.finding import Evidence, Remedy
+from stepscope.detectors.shared import general_loss, turn_words
 from stepscope.model.report.ledger import ONCE
-from stepscope.units import Ratio, format_ns, format_ratio
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,8 +54,8 @@ if TYPE_CHECKING:
     from stepscope.causes.general.spent_lines import Spent
     from stepscope.causes.general.turn_times import TurnTime, TurnTimes
     from stepscope.derive.view import SessionView
-    from stepscope.model.report.finding import Stage
     from stepscope.model.report.ledger import Phase
+    from stepscope.tables.findings import Stage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

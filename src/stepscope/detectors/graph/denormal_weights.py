@@ -38,11 +38,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.graph import slow_values
-from stepscope.detectors import trace_evidence
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.detectors.shared import trace_evidence
 from stepscope.detectors.signals import HINTS
-from stepscope.model.report.finding import Evidence, Remedy
-from stepscope.units import Ratio, format_ratio
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.units import Ratio, format_ratio
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

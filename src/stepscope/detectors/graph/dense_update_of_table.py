@@ -17,7 +17,7 @@ the steps in ops on all of the table.
 
 Measured (bench/cases/50-adam-on-large-table): 14x the samples a second with SGD on TensorFlow 2.21 (93 % saved), with
 other programs running; predicted 89 %. Keras 2.15 makes the gradient dense with SGD, too. A regularizer on two tables
-(batch-2/24-book-recsys-cv of benchmarks/strangers, Keras 2.15): 2.0x faster (50 %), predicted 46 %; on two others
+(batch-2/24-book-recsys-cv of bench/strangers, Keras 2.15): 2.0x faster (50 %), predicted 46 %; on two others
 (batch-3/05-two-tower-l2, Keras 2.15): 4.2x faster (76 %), predicted 77 %, of which the ops are 62 %. Tables normalised
 as a whole in a session's graph (batch-3/11-session-bpr, TensorFlow 2.15): 2.3x faster (56 %), predicted 53 %, by the
 ops alone.
@@ -59,10 +59,11 @@ from typing import TYPE_CHECKING
 from stepscope.causes.general import compute_lines
 from stepscope.causes.graph import dense_update_of_table, heavy_ops
 from stepscope.derive.optrace.node_costs import BY_OTHERS
-from stepscope.detectors import graph_pattern, trace_evidence
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
-from stepscope.model.report.finding import Evidence, Place, Remedy
-from stepscope.units import Ratio, format_ratio
+from stepscope.detectors.shared import graph_pattern, trace_evidence
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.place import Place
+from stepscope.tables.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

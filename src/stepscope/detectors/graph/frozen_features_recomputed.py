@@ -48,10 +48,10 @@ from typing import TYPE_CHECKING
 from stepscope.causes.graph import frozen_features_recomputed
 from stepscope.causes.input import same_data
 from stepscope.derive.graph import step_graphs
-from stepscope.detectors import graph_pattern, trace_evidence
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
-from stepscope.model.report.finding import Evidence, Remedy
-from stepscope.units import Ratio, format_ratio
+from stepscope.detectors.shared import graph_pattern, trace_evidence
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -33,10 +33,10 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.graph import precision
 from stepscope.causes.graph.repeated_forward_pass import HEAVY
-from stepscope.detectors import graph_pattern, trace_evidence
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
-from stepscope.model.report.finding import Remedy
-from stepscope.units import Ratio, format_ratio
+from stepscope.detectors.shared import graph_pattern, trace_evidence
+from stepscope.tables.findings import Remedy
+from stepscope.tables.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,7 +19,7 @@ graph, with a wide interval, if all of them are known, and so is the number of i
 
 Measured on TensorFlow 2.21: bench/cases/74-projection-each-word 2.48x faster (60 %), predicted 51 %; an orthogonal RNN
 cell that solves at 72 time steps 2.4x faster (59 %), predicted 72 %. Counted from shapes:
-batch-2/21-speech-caption-decode of benchmarks/strangers 2.2x faster (54 %), predicted 43 % (14 to 72).
+batch-2/21-speech-caption-decode of bench/strangers 2.2x faster (54 %), predicted 43 % (14 to 72).
 
 ## Known limits
 Ops of a few microseconds are missing from traces once they have run some 90 times: next to many of them the prediction
@@ -44,10 +44,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.graph import invariant_work_in_loop
-from stepscope.detectors import graph_pattern, trace_evidence
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
-from stepscope.model.report.finding import Remedy
-from stepscope.units import Ratio, format_ratio
+from stepscope.detectors.shared import graph_pattern, trace_evidence
+from stepscope.tables.findings import Remedy
+from stepscope.tables.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

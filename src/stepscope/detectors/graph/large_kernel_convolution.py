@@ -42,10 +42,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.graph import large_kernel_convolution
-from stepscope.detectors import graph_pattern, trace_evidence
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
-from stepscope.model.report.finding import Evidence, Remedy
-from stepscope.units import Ratio, format_ratio
+from stepscope.detectors.shared import graph_pattern, trace_evidence
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from stepscope.derive.optrace.node_costs import OpShare
     from stepscope.derive.optrace.op_costs import OpCosts
     from stepscope.derive.view import SessionView
-    from stepscope.model.report.finding import Place
+    from stepscope.tables.place import Place
 
 LEAST = 0.5
 """Part of the saving that is certain: small convolutions run less efficiently."""

@@ -20,7 +20,7 @@ from (softmax, a recurrent layer) are needed whole and not reported; nor are res
 of open size, of which one place is taken, counts as one of eight. That a Jacobian's other blocks are zero is not looked
 at: with batch normalisation they are not.
 
-Measured (batch-3 of benchmarks/strangers, on a busy core): one of 40 positions (15-lyrics-model, with a second problem)
+Measured (batch-3 of bench/strangers, on a busy core): one of 40 positions (15-lyrics-model, with a second problem)
 2.4x faster (58 %), predicted 37 %; a Jacobian of 32 samples (16-flow-pinn) 3.7x faster (73 %), predicted 58 %.
 
 ## Remedy
@@ -38,12 +38,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.graph import full_jacobians, partly_used_results
-from stepscope.detectors import graph_pattern, trace_evidence
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
-from stepscope.detectors.graph_pattern import Saving
+from stepscope.detectors.shared import graph_pattern, trace_evidence
+from stepscope.detectors.shared.graph_pattern import Saving
 from stepscope.model.log.graph import UNKNOWN
-from stepscope.model.report.finding import Evidence, Remedy
-from stepscope.units import Ratio, format_ratio
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

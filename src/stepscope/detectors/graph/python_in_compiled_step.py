@@ -35,11 +35,12 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.input import random_input
 from stepscope.derive.input import pipeline_python
-from stepscope.detectors import drawn
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
-from stepscope.detectors.pipeline_python import about
-from stepscope.model.report.finding import Evidence, Place, Remedy
-from stepscope.units import Ratio, format_ns, format_ratio
+from stepscope.detectors.shared import drawn
+from stepscope.detectors.shared.pipeline_python import about
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.place import Place
+from stepscope.tables.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

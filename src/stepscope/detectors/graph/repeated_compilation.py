@@ -38,11 +38,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.detectors import trace_evidence
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.detectors.shared import trace_evidence
 from stepscope.model.log.events import Traced
-from stepscope.model.report.finding import Evidence, Place, Remedy
-from stepscope.units import Ratio, format_ns, format_ratio
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.place import Place
+from stepscope.tables.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -31,8 +31,9 @@ from typing import TYPE_CHECKING
 
 from stepscope.derive.python import retraces
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
-from stepscope.model.report.finding import Evidence, Place, Remedy, Stage
-from stepscope.units import Ratio, format_ns, format_ratio
+from stepscope.tables.findings import Evidence, Remedy, Stage
+from stepscope.tables.place import Place
+from stepscope.tables.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -38,8 +38,9 @@ from stepscope.causes.job import purpose
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.log.events import ModelBuilt
 from stepscope.model.log.program import Setting
-from stepscope.model.report.finding import Evidence, Place, Remedy, Stage
-from stepscope.units import Ratio, format_ratio
+from stepscope.tables.findings import Evidence, Remedy, Stage
+from stepscope.tables.place import Place
+from stepscope.tables.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

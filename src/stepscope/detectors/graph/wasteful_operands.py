@@ -27,7 +27,7 @@ matrix of zeros. From a few of the first batches that functions, iterators, fits
 of `batch_rows`, and `zeros_ratio`; of several the batch with the fewest copies and zeros counts. From an op trace:
 `operand_ratio`, share of the steps in these ops and their gradients; `saved_ratio`, the needless part of it.
 
-Measured on one core, TensorFlow 2.21: batch-2/14-implicit-diffusion of benchmarks/strangers 3.9x faster (74 %),
+Measured on one core, TensorFlow 2.21: batch-2/14-implicit-diffusion of bench/strangers 3.9x faster (74 %),
 predicted 69 %; a question encoded for each of 16 answers 8.3x (88 %), predicted 83 %; an encoder run for each of 12
 draws of a dropout 2.5x (60 %), predicted 56 %; a matrix stacked for a batch and multiplied 5.5x (82 %), predicted 69 %.
 On two shared cores: a GRU on a history repeated for 50 candidates 3.2-9.6x (69-90 %), predicted 78 %; edges of a graph
@@ -63,12 +63,12 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.graph.operands import wasteful_operands
 from stepscope.derive.graph.independent_loops import ARGUMENT
-from stepscope.detectors import graph_pattern, trace_evidence
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, compute_ratio, cost_of
+from stepscope.detectors.shared import graph_pattern, trace_evidence
 from stepscope.model.log.program import InputSeen
-from stepscope.model.report.finding import Evidence, Remedy
-from stepscope.model.session.optrace import PlaneKind
-from stepscope.units import Ratio, format_ratio
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.optrace import PlaneKind
+from stepscope.tables.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from stepscope.derive.graph.index import GraphIndex
     from stepscope.derive.optrace.op_costs import OpCosts
     from stepscope.derive.steps_view import StepsView
-    from stepscope.model.report.finding import Place
+    from stepscope.tables.place import Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

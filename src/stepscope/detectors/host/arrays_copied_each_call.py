@@ -38,8 +38,8 @@ from stepscope.derive.python import stack_samples
 from stepscope.derive.python.eager import FUNCTION_CALLS
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.log.program import InputSeen
-from stepscope.model.report.finding import Evidence, Remedy
-from stepscope.units import Ratio, format_ns, format_ratio
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -36,8 +36,9 @@ import numpy as np
 
 from stepscope.derive.steps import epochs, rare
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
-from stepscope.model.report.finding import Evidence, Place, Remedy
-from stepscope.units import Ratio, format_ns, format_ratio, format_times
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.place import Place
+from stepscope.tables.units import Ratio, format_ns, format_ratio, format_times
 from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps.named_times import NamedTime
     from stepscope.derive.steps.steps import Steps
     from stepscope.derive.steps_view import StepsView
-    from stepscope.model.records import Bool
+    from stepscope.tables.records import Bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

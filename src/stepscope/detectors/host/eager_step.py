@@ -39,12 +39,13 @@ from typing import TYPE_CHECKING
 from stepscope.causes.host import eager_looks, eager_time, element_loop
 from stepscope.derive.python import doing, value_reads
 from stepscope.derive.python.eager_looks import NOTHING_NEW_RATIO
-from stepscope.detectors import loop_python
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.detectors.remedies import Fact
+from stepscope.detectors.shared import loop_python
 from stepscope.model.log.program import Setting
-from stepscope.model.report.finding import Evidence, Place, Remedy
-from stepscope.units import Ratio, format_ratio
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.place import Place
+from stepscope.tables.units import Ratio, format_ratio
 from stepscope.wire.kinds import Trait, kinds_with
 
 if TYPE_CHECKING:

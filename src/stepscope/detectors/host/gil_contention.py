@@ -41,8 +41,9 @@ from stepscope.causes.host import gil_contention
 from stepscope.causes.system import gpu
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.components import stage_in_step
-from stepscope.model.report.finding import Evidence, Place, Remedy
-from stepscope.units import Ratio, format_ns, format_number_of, format_ratio
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.place import Place
+from stepscope.tables.units import Ratio, format_ns, format_number_of, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -34,8 +34,8 @@ from typing import TYPE_CHECKING
 from stepscope.causes.host import gradients_one_by_one
 from stepscope.derive.numeric import proportion
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
-from stepscope.model.report.finding import Evidence, Remedy
-from stepscope.units import Ratio, format_ratio
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

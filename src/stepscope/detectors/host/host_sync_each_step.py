@@ -35,8 +35,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.components import Trait, components_with
-from stepscope.model.report.finding import Evidence, Remedy
-from stepscope.units import Ratio, format_ns, format_ratio
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.units import Ratio, format_ns, format_ratio
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

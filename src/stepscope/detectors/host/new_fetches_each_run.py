@@ -35,8 +35,9 @@ from typing import TYPE_CHECKING
 from stepscope.causes.host import new_fetches_each_run
 from stepscope.causes.job import purpose
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
-from stepscope.model.report.finding import Evidence, Place, Remedy
-from stepscope.units import Ratio, format_ns, format_ratio
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.place import Place
+from stepscope.tables.units import Ratio, format_ns, format_ratio
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

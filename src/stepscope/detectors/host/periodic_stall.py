@@ -35,12 +35,13 @@ from typing import TYPE_CHECKING
 from stepscope.causes.input import data_loader_wait, input_cause
 from stepscope.causes.system import stalls
 from stepscope.derive import unmeasured
-from stepscope.detectors import loop_python
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.detectors.remedies import Fact
+from stepscope.detectors.shared import loop_python
 from stepscope.model.report.components import COMPONENTS, Trait, components_with, stage_in_step
-from stepscope.model.report.finding import Cause, Evidence, Place, Remedy
-from stepscope.units import Ratio, format_ns, format_ratio
+from stepscope.tables.findings import Cause, Evidence, Remedy
+from stepscope.tables.place import Place
+from stepscope.tables.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

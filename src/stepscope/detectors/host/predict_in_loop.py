@@ -37,11 +37,11 @@ import numpy as np
 
 from stepscope.causes.job import purpose
 from stepscope.derive.numeric import intervals
-from stepscope.detectors import loop_python
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.detectors.shared import loop_python
 from stepscope.model.log.events import BatchSeen
-from stepscope.model.report.finding import Evidence, Remedy, Stage
-from stepscope.units import Ratio, format_ns, format_ratio, format_times
+from stepscope.tables.findings import Evidence, Remedy, Stage
+from stepscope.tables.units import Ratio, format_ns, format_ratio, format_times
 from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps.calls import Calls
     from stepscope.derive.steps_view import StepsView
     from stepscope.model.log.events import Name
-    from stepscope.model.records import I64
+    from stepscope.tables.records import I64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

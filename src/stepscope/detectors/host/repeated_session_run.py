@@ -34,8 +34,9 @@ from typing import TYPE_CHECKING
 from stepscope.causes.host import repeated_session_run
 from stepscope.causes.job import purpose
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
-from stepscope.model.report.finding import Evidence, Place, Remedy
-from stepscope.units import Ratio, format_ns
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.place import Place
+from stepscope.tables.units import Ratio, format_ns
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

@@ -38,8 +38,8 @@ from stepscope.causes.host import eager_looks, gradients_one_by_one
 from stepscope.causes.job import purpose
 from stepscope.derive.python.eager_looks import NOTHING_NEW_RATIO
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
-from stepscope.model.report.finding import Evidence, Remedy
-from stepscope.units import Ratio, format_ratio
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

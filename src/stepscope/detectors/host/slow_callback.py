@@ -34,10 +34,11 @@ from stepscope.causes.general import waits
 from stepscope.derive.numeric import concentration, intervals
 from stepscope.derive.python import doing
 from stepscope.derive.steps import calls, rare
-from stepscope.detectors import general_loss
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
-from stepscope.model.report.finding import Evidence, Place, Remedy
-from stepscope.units import Ratio, format_ns, format_ratio
+from stepscope.detectors.shared import general_loss
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.place import Place
+from stepscope.tables.units import Ratio, format_ns, format_ratio
 from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps.rare import Rare
     from stepscope.derive.steps.steps import Steps
     from stepscope.derive.steps_view import StepsView
-    from stepscope.model.records import I64
+    from stepscope.tables.records import I64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,17 +36,17 @@ from typing import TYPE_CHECKING
 from stepscope.causes.host import statement_role
 from stepscope.derive import unmeasured
 from stepscope.derive.python import doing
-from stepscope.detectors import loop_python, turn_words
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, severity_of
-from stepscope.detectors.loop_python import Params
-from stepscope.model.report.finding import Remedy
-from stepscope.units import format_ns, format_ratio
+from stepscope.detectors.shared import loop_python, turn_words
+from stepscope.detectors.shared.loop_python import Params
+from stepscope.tables.findings import Remedy
+from stepscope.tables.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.steps_view import StepsView
-    from stepscope.detectors.loop_python import LoopPython
+    from stepscope.detectors.shared.loop_python import LoopPython
 
 
 MAX_FOUND = 3

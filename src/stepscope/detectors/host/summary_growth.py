@@ -31,8 +31,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
-from stepscope.model.report.finding import Evidence, Place, Remedy
-from stepscope.units import format_bytes
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.place import Place
+from stepscope.tables.units import format_bytes
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

@@ -46,15 +46,15 @@ from stepscope.causes.input import data_loader_wait, input_work
 from stepscope.causes.system import contention
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
 from stepscope.detectors.remedies import Fact, loader_workers, trainer_workers
-from stepscope.model.report.finding import Evidence, Remedy
-from stepscope.units import Ns, Ratio, format_ns, format_number_of, format_ratio
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.units import Ns, Ratio, format_ns, format_number_of, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from stepscope.causes.input.data_loader_wait import Found, LoaderWait
     from stepscope.derive.steps_view import StepsView
-    from stepscope.model.report.finding import Place
+    from stepscope.tables.place import Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,17 +33,17 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.input import function_lines, input_cpu
 from stepscope.causes.input.input_work import PASSING_ON
-from stepscope.detectors import cut_cache, input_means
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
-from stepscope.model.report.finding import Evidence, Remedy
-from stepscope.units import Ratio, format_ratio
+from stepscope.detectors.input.parts import cut_cache, input_means
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.input.input_cpu import InputCpu
     from stepscope.derive.steps_view import StepsView
-    from stepscope.model.report.finding import Place
+    from stepscope.tables.place import Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,15 +31,15 @@ from typing import TYPE_CHECKING
 from stepscope.causes.input import iterator_made_each_step
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
 from stepscope.model.log.events import DatasetMade, IteratorMade
-from stepscope.model.report.finding import Evidence, Remedy
-from stepscope.units import Ratio, format_ratio
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.input.iterator_made_each_step import FreshIterators
     from stepscope.derive.steps_view import StepsView
-    from stepscope.model.report.finding import Place
+    from stepscope.tables.place import Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

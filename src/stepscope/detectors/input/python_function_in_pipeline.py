@@ -42,12 +42,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.causes.input import input_cause, random_input
-from stepscope.detectors import drawn, pipeline_python
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided
-from stepscope.detectors.pipeline_python import Params
+from stepscope.detectors.shared import drawn, pipeline_python
+from stepscope.detectors.shared.pipeline_python import Params
 from stepscope.model.log.program import Setting
-from stepscope.model.report.finding import Evidence, Place, Remedy
-from stepscope.units import format_ns, format_ratio
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.place import Place
+from stepscope.tables.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

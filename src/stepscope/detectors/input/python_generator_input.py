@@ -32,19 +32,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.causes.input import random_input
-from stepscope.detectors import drawn, pipeline_python
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided
-from stepscope.detectors.pipeline_python import Params
 from stepscope.detectors.remedies import workers
-from stepscope.model.report.finding import Place, Remedy
-from stepscope.units import format_ns, format_ratio
+from stepscope.detectors.shared import drawn, pipeline_python
+from stepscope.detectors.shared.pipeline_python import Params
+from stepscope.tables.findings import Remedy
+from stepscope.tables.place import Place
+from stepscope.tables.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.input.pipeline_python import PythonFunction
     from stepscope.derive.steps_view import StepsView
-    from stepscope.detectors.pipeline_python import Waited
+    from stepscope.detectors.shared.pipeline_python import Waited
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:

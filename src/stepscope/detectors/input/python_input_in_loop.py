@@ -40,18 +40,18 @@ from stepscope.causes.host import statement_role
 from stepscope.causes.input import input_cause, input_work, random_input
 from stepscope.derive.input.pipeline import MAX_HANDOVER_NS
 from stepscope.derive.python import loop_source
-from stepscope.detectors import drawn, loop_python
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, severity_of
 from stepscope.detectors.remedies import Fact
-from stepscope.model.report.finding import Remedy
-from stepscope.units import Ns, format_ratio
+from stepscope.detectors.shared import drawn, loop_python
+from stepscope.tables.findings import Remedy
+from stepscope.tables.units import Ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.python.hot_spots import HotSpot
     from stepscope.derive.steps_view import StepsView
-    from stepscope.detectors.loop_python import LoopPython
+    from stepscope.detectors.shared.loop_python import LoopPython
 
 MOST = 0.5
 """Of the preparation: making batches ahead is advised first only if it saves that much of it."""

@@ -41,15 +41,15 @@ from typing import TYPE_CHECKING
 from stepscope.causes.input import restarted_loader_workers
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
 from stepscope.detectors.remedies import Fact
-from stepscope.model.report.finding import Evidence, Remedy
-from stepscope.units import Ratio, format_ns, format_ratio
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.input.restarted_loader_workers import Restarts
     from stepscope.derive.steps_view import StepsView
-    from stepscope.model.report.finding import Place
+    from stepscope.tables.place import Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,15 +31,15 @@ from typing import TYPE_CHECKING
 
 from stepscope.derive.input.stage_totals import family
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
-from stepscope.model.report.finding import Evidence, Remedy
-from stepscope.units import Ns, Ratio, format_ns, format_ratio
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.units import Ns, Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from stepscope.derive.steps_view import StepsView
     from stepscope.model.log.events import DatasetMade
-    from stepscope.model.report.finding import Place
+    from stepscope.tables.place import Place
 
 
 TAKES_APART = frozenset({"Unbatch", "FlatMap", "Interleave"})

@@ -42,11 +42,13 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.input import function_lines, input_cause, input_cpu, input_work, random_input
 from stepscope.causes.job import hidden_wait
-from stepscope.detectors import cut_cache, determinism, drawn, input_means, pipeline_python
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, compute_ratio, cost_of
+from stepscope.detectors.input.parts import cut_cache, determinism, input_means
+from stepscope.detectors.shared import drawn, pipeline_python
 from stepscope.model.log.events import ChildStarted
-from stepscope.model.report.finding import Evidence, Place, Remedy
-from stepscope.units import Ratio, format_ns, format_ratio
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.place import Place
+from stepscope.tables.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +56,7 @@ if TYPE_CHECKING:
     from stepscope.causes.input.input_cause import InputCause
     from stepscope.derive.input.stages import Stage
     from stepscope.derive.steps_view import StepsView
-    from stepscope.model.report.finding import PipelineStage
+    from stepscope.tables.findings import PipelineStage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

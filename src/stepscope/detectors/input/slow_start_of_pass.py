@@ -38,10 +38,11 @@ from typing import TYPE_CHECKING
 from stepscope.causes.general import turn_times
 from stepscope.causes.input import random_input, slow_start_of_pass
 from stepscope.causes.input.slow_start_of_pass import FILLS, SKIPS
-from stepscope.detectors import cut_cache, drawn
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
-from stepscope.model.report.finding import Evidence, Remedy
-from stepscope.units import Ratio, format_ns, format_ratio
+from stepscope.detectors.input.parts import cut_cache
+from stepscope.detectors.shared import drawn
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -31,10 +31,11 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.system import contention
 from stepscope.derive.optrace.host import map_kind
-from stepscope.detectors import determinism, trace_evidence
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
-from stepscope.model.report.finding import Remedy
-from stepscope.units import Ratio, format_ns, format_ratio
+from stepscope.detectors.input.parts import determinism
+from stepscope.detectors.shared import trace_evidence
+from stepscope.tables.findings import Remedy
+from stepscope.tables.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

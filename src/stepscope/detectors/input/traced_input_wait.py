@@ -40,12 +40,12 @@ from typing import TYPE_CHECKING
 from stepscope.derive.optrace import loop_python
 from stepscope.derive.optrace.host import map_kind, step_threads
 from stepscope.derive.python.random_draws import Draw
-from stepscope.detectors import drawn, trace_evidence
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.detectors.remedies import loader_workers
+from stepscope.detectors.shared import drawn, trace_evidence
 from stepscope.model.report.components import Trait, components_with
-from stepscope.model.report.finding import Remedy
-from stepscope.units import Ratio, format_ns, format_ratio
+from stepscope.tables.findings import Remedy
+from stepscope.tables.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -40,10 +40,10 @@ from stepscope.causes.input import input_cpu, input_work
 from stepscope.causes.system import contention
 from stepscope.derive import steps_view
 from stepscope.derive.optrace.host import map_kind
-from stepscope.detectors import trace_evidence
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
-from stepscope.model.report.finding import Remedy
-from stepscope.units import Ratio, format_ns, format_ratio
+from stepscope.detectors.shared import trace_evidence
+from stepscope.tables.findings import Remedy
+from stepscope.tables.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -33,10 +33,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.input import unread_input
-from stepscope.detectors import graph_pattern
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
-from stepscope.model.report.finding import Evidence, Remedy
-from stepscope.units import Ratio, format_bytes, format_ratio
+from stepscope.detectors.shared import graph_pattern
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.units import Ratio, format_bytes, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from stepscope.causes.graph.read_parts import ReadPart
     from stepscope.causes.input.unread_input import UnreadInput
     from stepscope.derive.steps_view import StepsView
-    from stepscope.model.report.finding import Place
+    from stepscope.tables.place import Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

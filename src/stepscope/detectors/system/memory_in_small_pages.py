@@ -39,9 +39,9 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.system import translation
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
-from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES, HUGE_PAGES
-from stepscope.units import Ratio, format_bytes, format_ratio
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.units import Ratio, format_bytes, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

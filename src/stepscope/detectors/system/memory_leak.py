@@ -38,8 +38,9 @@ from stepscope.causes.job import purpose
 from stepscope.causes.system import memory_keeper, memory_leak, out_of_memory
 from stepscope.derive.machine import memory_use
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
-from stepscope.model.report.finding import Evidence, Place, Remedy
-from stepscope.units import Ratio, format_bytes, format_ns
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.place import Place
+from stepscope.tables.units import Ratio, format_bytes, format_ns
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

@@ -39,16 +39,17 @@ from typing import TYPE_CHECKING
 from stepscope.causes.host import no_progress, thread_deaths
 from stepscope.causes.job import purpose
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
-from stepscope.model.report.finding import Evidence, Place, Remedy
-from stepscope.units import Ratio, format_ns, format_number_of, format_ratio
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.place import Place
+from stepscope.tables.units import Ratio, format_ns, format_number_of, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.host.no_progress import Standstill, ThreadAt
     from stepscope.derive.view import SessionView
-    from stepscope.model.report.finding import Stage
-    from stepscope.model.session.hang import Hang
+    from stepscope.tables.findings import Stage
+    from stepscope.tables.hang import Hang
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

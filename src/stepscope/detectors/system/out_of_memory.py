@@ -42,8 +42,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.system import out_of_memory
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
-from stepscope.model.report.finding import Evidence, Remedy
-from stepscope.units import format_bytes
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from stepscope.causes.system.memory_owners import Owner
     from stepscope.causes.system.out_of_memory import OutOfMemory
     from stepscope.derive.view import SessionView
-    from stepscope.model.report.finding import Cause, Stage
+    from stepscope.tables.findings import Cause, Stage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

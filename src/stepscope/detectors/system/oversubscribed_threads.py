@@ -35,8 +35,9 @@ from typing import TYPE_CHECKING
 from stepscope.causes.system import oversubscribed_threads
 from stepscope.derive.machine import rivals
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
-from stepscope.model.report.finding import Evidence, Place, Remedy
-from stepscope.units import Ratio, format_ratio
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.place import Place
+from stepscope.tables.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

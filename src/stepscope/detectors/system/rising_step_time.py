@@ -34,11 +34,12 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.system import contention, rising_step_time
 from stepscope.derive.steps.anatomy import NAMED_BY
-from stepscope.detectors import loop_python
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.detectors.shared import loop_python
 from stepscope.model.report.components import COMPONENTS, Trait, components_with, stage_in_step
-from stepscope.model.report.finding import Evidence, Place, Remedy
-from stepscope.units import Ratio, format_ns, format_ratio
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.place import Place
+from stepscope.tables.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

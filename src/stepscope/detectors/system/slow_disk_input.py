@@ -38,8 +38,8 @@ from stepscope.causes.input import input_cause, input_source
 from stepscope.causes.job import hidden_wait
 from stepscope.causes.system import slow_disk_input
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
-from stepscope.model.report.finding import Evidence, Remedy
-from stepscope.units import Ratio, format_bytes, format_rate, format_ratio
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.units import Ratio, format_bytes, format_rate, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

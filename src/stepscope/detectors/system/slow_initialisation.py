@@ -39,8 +39,9 @@ from stepscope.causes.host import slow_initialisation
 from stepscope.causes.system import start_download
 from stepscope.derive.numeric import proportion
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
-from stepscope.model.report.finding import Evidence, Place, Remedy
-from stepscope.units import Ratio, format_bytes, format_ns, format_ratio
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.place import Place
+from stepscope.tables.units import Ratio, format_bytes, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from stepscope.causes.host.slow_initialisation import Startup
     from stepscope.causes.system.start_download import StartDownload
     from stepscope.derive.steps_view import StepsView
-    from stepscope.model.report.finding import Cause
+    from stepscope.tables.findings import Cause
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

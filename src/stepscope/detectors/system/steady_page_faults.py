@@ -52,9 +52,9 @@ from stepscope.causes.job import purpose
 from stepscope.causes.system import allocators, contention, steady_page_faults, translation
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
 from stepscope.detectors.remedies import libraries
-from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES, HUGE_PAGES, TORCH_HUGE_PAGES
-from stepscope.units import Ratio, format_ratio
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -64,7 +64,8 @@ if TYPE_CHECKING:
     from stepscope.derive.machine.fault_causes import FaultCauses
     from stepscope.derive.view import SessionView
     from stepscope.model.log.events import DatasetMade
-    from stepscope.model.report.finding import Place, Stage
+    from stepscope.tables.findings import Stage
+    from stepscope.tables.place import Place
 
 PUBLISHED_GAIN = 0.3
 """Share of the expected gain that was achieved. Source: Gregg 2022, 3 of 10 %."""

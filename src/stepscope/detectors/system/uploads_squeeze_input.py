@@ -34,8 +34,8 @@ from typing import TYPE_CHECKING
 from stepscope.causes.system import uploads_squeeze_input
 from stepscope.causes.system.uploads_squeeze_input import MAX_INPUT
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
-from stepscope.model.report.finding import Evidence, Remedy
-from stepscope.units import Ratio, format_rate, format_ratio
+from stepscope.tables.findings import Evidence, Remedy
+from stepscope.tables.units import Ratio, format_rate, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

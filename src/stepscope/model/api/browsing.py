@@ -6,10 +6,12 @@ import msgspec
 
 from stepscope.model.api.rest_api import Said, SessionBrief
 from stepscope.model.report.compare import CompareReport
-from stepscope.model.report.finding import Finding, Place, StageShare
 from stepscope.model.report.input_bound import InputBound
 from stepscope.model.report.input_tree import InputTree
 from stepscope.model.report.machine.memory_map import MemoryMap
+from stepscope.model.report.report import StageShare
+from stepscope.tables.findings import Finding
+from stepscope.tables.place import Place
 
 
 class StackKind(msgspec.Struct, frozen=True, kw_only=True):

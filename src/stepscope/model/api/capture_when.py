@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from stepscope.errors import UsageError
+from stepscope.tables.errors import UsageError
 
 SAVING, EPOCH_END, RETRACE, SLOW_STEP = "saving", "epoch-end", "retrace", "slow-step"
 TEXTS = {

@@ -11,11 +11,13 @@ import msgspec
 from msgspec import Meta
 
 from stepscope.model.api.status import LiveCapture, LiveFinding, Status
-from stepscope.model.report.finding import Component, Finding, SessionSummary, StageShare, Task
 from stepscope.model.report.overhead import Overhead
+from stepscope.model.report.report import Component, SessionSummary, StageShare
 from stepscope.model.report.slow_steps import SlowStep
 from stepscope.model.report.step_detail import StepDetail
+from stepscope.model.report.task import Task
 from stepscope.model.session.session import CaptureInfo
+from stepscope.tables.findings import Finding
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):

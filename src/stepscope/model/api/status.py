@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from stepscope.model.session.hang import Hang
+from stepscope.tables.hang import Hang
 
 SCHEMA = "stepscope.live/1"
 MAX_BYTES = 1 << 20

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from stepscope.model.event import Event
-from stepscope.model.records import I64
+from stepscope.tables.records import I64
 
 UNKNOWN = -1
 """Value for an unknown dimension, or an unknown producer of an input."""

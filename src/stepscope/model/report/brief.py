@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from stepscope.model.report.finding import Basis, Severity
-from stepscope.model.report.place import Place
-from stepscope.model.structs import Struct
+from stepscope.tables.findings import Basis, Severity
+from stepscope.tables.place import Place
+from stepscope.tables.structs import Struct
 
 SCHEMA = "stepscope.brief/1"
 MOST_BYTES = 4000

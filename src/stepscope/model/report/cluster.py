@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from stepscope.model.report.op_summary import TracedCommunication
-from stepscope.model.structs import Struct
+from stepscope.tables.structs import Struct
 
 PairedBy = Literal["clock", "rhythm", "count", "number", "none"]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from stepscope.model.report.place import Place
-from stepscope.model.structs import Struct
+from stepscope.tables.place import Place
+from stepscope.tables.structs import Struct
 
 SCHEMA = "stepscope.compare/1"
 

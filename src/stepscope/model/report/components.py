@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from stepscope.model.report.finding import Cause, PipelineStage
+    from stepscope.tables.findings import Cause, PipelineStage
 
 ComponentName = Literal[
     "input-wait",

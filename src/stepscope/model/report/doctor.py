@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from stepscope.model.structs import Struct
+from stepscope.tables.structs import Struct
 
 SCHEMA = "stepscope.doctor/1"
 

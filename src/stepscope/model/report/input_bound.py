@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from stepscope.model.structs import Struct
+from stepscope.tables.structs import Struct
 
 RateUnit = Literal["samples", "batches"]
 BindingResource = Literal["cores", "stage", "step", "disk", "network"]

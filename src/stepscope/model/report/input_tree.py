@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from stepscope.model.report.place import Place
-from stepscope.model.structs import Struct
+from stepscope.tables.place import Place
+from stepscope.tables.structs import Struct
 
 WaitsFor = Literal["", "input", "consumer", "other"]
 TreeSource = Literal["model", "trace", "none"]

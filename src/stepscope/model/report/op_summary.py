@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from stepscope.model.structs import Struct
+from stepscope.tables.structs import Struct
 
 
 class PlaneSummary(Struct, frozen=True, kw_only=True):

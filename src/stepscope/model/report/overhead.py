@@ -1,8 +1,8 @@
-"""The cost of measuring: a part of the report (``model.report.finding``)."""
+"""The cost of measuring: a part of the report (``model.report.report``)."""
 
 from __future__ import annotations
 
-from stepscope.model.structs import Struct
+from stepscope.tables.structs import Struct
 
 
 class Capture(Struct, frozen=True, kw_only=True):

@@ -25,7 +25,7 @@ class EnvironmentRemedy:
     alone: bool = False
     """Whether other allocators are taken out of LD_PRELOAD."""
     built: bool = False
-    """Whether the library to load first is the one that is built here (``collector.launch.layouts``)."""
+    """Whether the library to load first is the one that is built here (``launcher.layouts``)."""
     package: str = ""
     """Package that provides it on Debian and Ubuntu."""
     measured: str = ""

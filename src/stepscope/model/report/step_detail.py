@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import msgspec
 
-from stepscope.model.report.finding import Place
 from stepscope.model.report.record_kinds import Happened
 from stepscope.model.report.slow_steps import StepPart
+from stepscope.tables.place import Place
 
 SCHEMA = "stepscope.step/1"
 

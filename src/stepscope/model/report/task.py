@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from stepscope.model.report.place import Place
 from stepscope.model.report.record_kinds import TaskKind
-from stepscope.model.structs import Struct
+from stepscope.tables.place import Place
+from stepscope.tables.structs import Struct
 
 
 class TaskPart(Struct, frozen=True, kw_only=True):

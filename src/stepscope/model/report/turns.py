@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from stepscope.model.report.ledger import Phase
-from stepscope.model.report.place import Place
-from stepscope.model.structs import Struct
+from stepscope.tables.place import Place
+from stepscope.tables.structs import Struct
 
 
 class TurnPart(Struct, frozen=True, kw_only=True):

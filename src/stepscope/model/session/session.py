@@ -12,8 +12,19 @@ import numpy as np
 from stepscope.model.event import Event
 from stepscope.model.log.events import AnyEvent
 from stepscope.model.log.graph import GraphTable
-from stepscope.model.network_tables import ClockProbeTable, PacketTable, TcpTable
-from stepscope.model.records import (
+from stepscope.model.session.experiment import Experiment
+from stepscope.model.session.member import MemberInfo
+from stepscope.model.session.merged import MergedMember
+from stepscope.model.session.replays import Replays
+from stepscope.tables.address_space import MemoryLook
+from stepscope.tables.allocator_info import AllocatorInfo
+from stepscope.tables.findings import Diagnostic
+from stepscope.tables.hang import Hang
+from stepscope.tables.nearby import ModelWeights, NotebookCell
+from stepscope.tables.network_tables import ClockProbeTable, PacketTable, TcpTable
+from stepscope.tables.optrace import OpTrace, TraceSource
+from stepscope.tables.page_walks import PageWalks
+from stepscope.tables.records import (
     BurstTable,
     CoreTable,
     DiskTable,
@@ -28,18 +39,8 @@ from stepscope.model.records import (
     RivalTable,
     ThreadTable,
 )
-from stepscope.model.report.finding import Diagnostic
-from stepscope.model.session.address_space import MemoryLook
-from stepscope.model.session.experiment import Experiment
-from stepscope.model.session.hang import Hang
-from stepscope.model.session.member import MemberInfo
-from stepscope.model.session.merged import MergedMember
-from stepscope.model.session.nearby import ModelWeights, NotebookCell
-from stepscope.model.session.optrace import OpTrace, TraceSource
-from stepscope.model.session.page_walks import PageWalks
-from stepscope.model.session.replays import Replays
-from stepscope.model.session.stacks import StackProfile
-from stepscope.model.session.system_calls import SystemCalls
+from stepscope.tables.stacks import StackProfile
+from stepscope.tables.system_calls import SystemCalls
 
 SCHEMA_VERSION = 1
 """Version of the session on disk (docs/decisions/0001). A reader opens every older version."""
@@ -63,22 +64,6 @@ class HostInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Number of NVIDIA devices shown by the kernel's driver."""
     gpu_problem: str = ""
     """Reason why they could not be sampled; empty if they were, or if there are none."""
-
-
-class AllocatorInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """The malloc that serves a process, as its dynamic linker resolved it."""
-
-    name: str
-    """Name: glibc | jemalloc | tcmalloc | mimalloc | tbbmalloc | musl | other | unknown"""
-    how: str
-    """Way it was loaded. default: the C library's own; preloaded; linked; static: in the program itself; unknown"""
-    library: str = ""
-    """Path of the library."""
-    settings: dict[str, str] = {}
-    """Environment variables that configure it, or TensorFlow's pools, as the process was started."""
-    pool: str = ""
-    """Pool that serves TensorFlow's tensors before malloc: oneDNN; none; "" if unknown, or without TensorFlow. For a
-    process with the agent, the ``framework`` line's ``detail`` reports it from inside."""
 
 
 class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):

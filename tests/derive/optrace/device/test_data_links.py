@@ -10,7 +10,7 @@ from stepscope.derive.graph.index import GraphIndex
 from stepscope.derive.optrace.device import data_links
 from stepscope.derive.optrace.device.event_links import LinkKind
 from stepscope.model.log.events import Traced
-from stepscope.model.session.optrace import OpTrace
+from stepscope.tables.optrace import OpTrace
 
 
 def told(trace: OpTrace, tables: Tables) -> set[tuple[str, int, str, int]]:

@@ -11,7 +11,7 @@ from stepscope.derive.optrace.device import event_links
 from stepscope.derive.optrace.device.event_links import LinkKind
 
 if TYPE_CHECKING:
-    from stepscope.model.session.optrace import OpTrace
+    from stepscope.tables.optrace import OpTrace
 
 Told = set[tuple[str, str, LinkKind]]
 

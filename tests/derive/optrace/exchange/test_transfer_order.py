@@ -9,7 +9,7 @@ from tests.derive.exchanges import US, Exchange, layers
 
 from stepscope.derive.optrace.exchange import transfer_order
 from stepscope.derive.optrace.exchange.transfer_order import Order
-from stepscope.formats import run_metadata
+from stepscope.readers import run_metadata
 
 DATA = Path(__file__).parents[3] / "data" / "run-metadata-2.21"
 IN_ORDER, REVERSED = (1_000, 2_000, 3_000, 4_000), (4_000, 3_000, 2_000, 1_000)

@@ -9,8 +9,8 @@ from tests.derive.op_traces import Maker
 
 from stepscope.derive.optrace import loop_python
 from stepscope.derive.optrace.trace_view import OpView
-from stepscope.model.session.optrace import Program
-from stepscope.model.session.program_ops import Frame, ProgramOp
+from stepscope.tables.optrace import Program
+from stepscope.tables.program_ops import Frame, ProgramOp
 
 STEPS, STEP, WAIT = 6, 1_000, 800
 SORT, SLEEP = "$numpy sort", "$time sleep"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from stepscope.derive.optrace.steps import step_periods
 from stepscope.derive.optrace.steps.traced_steps import StepKind, find
-from stepscope.formats.op_names import Meaning
-from stepscope.formats.optrace_builder import OpTraceBuilder
-from stepscope.model.session.optrace import Category, OpTrace, PlaneKind, TraceSource
+from stepscope.readers.op_names import Meaning
+from stepscope.readers.optrace_builder import OpTraceBuilder
+from stepscope.tables.optrace import Category, OpTrace, PlaneKind, TraceSource
 
 OP, SPAN, PYTHON = Meaning(Category.OP), Meaning(Category.OTHER), Meaning(Category.PYTHON)
 

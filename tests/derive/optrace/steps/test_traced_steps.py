@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from stepscope.derive.optrace.steps.traced_steps import StepKind, find
-from stepscope.formats.optrace_builder import OpTraceBuilder
-from stepscope.model.session.optrace import LineKind, PlaneKind, TraceSource
+from stepscope.readers.optrace_builder import OpTraceBuilder
+from stepscope.tables.optrace import LineKind, PlaneKind, TraceSource
 
 
 def _host() -> tuple[OpTraceBuilder, int, int]:

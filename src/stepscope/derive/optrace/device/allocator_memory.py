@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.formats.op_names import parse_op
-from stepscope.model.session.optrace import Category
-from stepscope.model.session.optrace_stats import StatName
+from stepscope.readers.op_names import parse_op
+from stepscope.tables.optrace import Category
+from stepscope.tables.optrace_stats import StatName
 
 if TYPE_CHECKING:
-    from stepscope.model.records import F64, I64
-    from stepscope.model.session.optrace import OpTrace
+    from stepscope.tables.optrace import OpTrace
+    from stepscope.tables.records import F64, I64
 
 MAX_HOLDERS = 20
 

@@ -16,12 +16,12 @@ from stepscope.derive.graph.index import NOT_FOUND
 from stepscope.derive.graph.producers import Producers
 from stepscope.derive.optrace.device.event_links import LinkKind, Links
 from stepscope.derive.optrace.host import activity
-from stepscope.model.session.optrace import Category
+from stepscope.tables.optrace import Category
 
 if TYPE_CHECKING:
     from stepscope.derive.graph.index import GraphIndex
-    from stepscope.model.records import I64
-    from stepscope.model.session.optrace import OpTrace
+    from stepscope.tables.optrace import OpTrace
+    from stepscope.tables.records import I64
 
 OPS = (int(Category.OP), int(Category.COLLECTIVE))
 """Categories of events that are runs of a node on the host."""

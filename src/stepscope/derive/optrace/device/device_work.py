@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.numeric import intervals
-from stepscope.model.session.optrace import DEVICE_KINDS, Category, LineKind
-from stepscope.model.session.optrace_stats import StatName
+from stepscope.tables.optrace import DEVICE_KINDS, Category, LineKind
+from stepscope.tables.optrace_stats import StatName
 
 if TYPE_CHECKING:
     from stepscope.derive.numeric.intervals import Intervals
-    from stepscope.model.records import I64
-    from stepscope.model.session.optrace import OpTrace, Plane
+    from stepscope.tables.optrace import OpTrace, Plane
+    from stepscope.tables.records import I64
 
 WORK = (Category.KERNEL, Category.OP, Category.COLLECTIVE, Category.COPY)
 """Categories of a device's work; waits and markers are not work."""
 TO_DEVICE, FROM_DEVICE = "MemcpyHToD", "MemcpyDToH"
-"""Op types of copies (``formats.op_names``)."""
+"""Op types of copies (``readers.op_names``)."""
 STAGING = {TO_DEVICE: "H2D Dispatch", FROM_DEVICE: "D2H Copy From Staging Buffer"}
 """What PJRT's threads call the copy between the program's own memory and the pinned buffer that the device copies from
 or to: of pageable arrays it takes most of the time. Source: xla/pjrt/se_raw_buffer.cc."""

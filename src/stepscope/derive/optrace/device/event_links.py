@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.optrace.device import device_work, launch_times
-from stepscope.model.session.optrace import PlaneKind
-from stepscope.model.session.optrace_stats import StatName
+from stepscope.tables.optrace import PlaneKind
+from stepscope.tables.optrace_stats import StatName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.model.records import I64, Bool
-    from stepscope.model.session.optrace import OpTrace
+    from stepscope.tables.optrace import OpTrace
+    from stepscope.tables.records import I64, Bool
 
 _NONE = -(1 << 63)
 _OUT = ((StatName.FLOW_OUT, ""), (StatName.PRODUCER_ID, StatName.PRODUCER_TYPE))

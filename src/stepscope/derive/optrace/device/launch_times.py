@@ -13,13 +13,13 @@ import numpy as np
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.optrace.device import device_work
-from stepscope.model.session.optrace_stats import StatName
+from stepscope.tables.optrace_stats import StatName
 
 if TYPE_CHECKING:
     from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.optrace.host.activity import Domain
-    from stepscope.model.records import I64, Bool
-    from stepscope.model.session.optrace import OpTrace
+    from stepscope.tables.optrace import OpTrace
+    from stepscope.tables.records import I64, Bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

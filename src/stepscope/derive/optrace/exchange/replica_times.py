@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from stepscope.derive.graph.index import GraphIndex
     from stepscope.derive.optrace.line_times import Line
     from stepscope.derive.optrace.trace_view import OpView
-    from stepscope.model.records import F64, I64
+    from stepscope.tables.records import F64, I64
 
 MOST = 64
 """Most replicas that are compared."""

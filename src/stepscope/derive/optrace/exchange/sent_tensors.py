@@ -16,7 +16,7 @@ from stepscope.derive.optrace.exchange import step_graph
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stepscope.model.session.optrace import OpTrace
+    from stepscope.tables.optrace import OpTrace
 
 MOST_RUNS = 100
 """Runs of a trace that are read."""

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.formats import run_metadata
-from stepscope.model.session.optrace import Category
-from stepscope.model.session.optrace_stats import StatName
+from stepscope.readers import run_metadata
+from stepscope.tables.optrace import Category
+from stepscope.tables.optrace_stats import StatName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from stepscope.model.records import I64
-    from stepscope.model.session.optrace import OpTrace
+    from stepscope.tables.optrace import OpTrace
+    from stepscope.tables.records import I64
 
 _EDGE = re.compile(r"(?:edge_\d+_)?(?P<op>.*)", re.DOTALL)
 _RECEIVED = re.compile(r"(?P<op>.+)_[SG]\d+", re.DOTALL)

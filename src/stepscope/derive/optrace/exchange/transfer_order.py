@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stepscope.derive.optrace.exchange.step_graph import Node, StepGraph
-    from stepscope.model.records import I64
-    from stepscope.model.session.optrace import OpTrace
+    from stepscope.tables.optrace import OpTrace
+    from stepscope.tables.records import I64
 
 MOST_RUNS = 10
 """Most runs that are examined, the first ones: the order of one graph is nearly the same in all."""

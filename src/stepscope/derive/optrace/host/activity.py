@@ -17,15 +17,15 @@ import numpy as np
 
 from stepscope.derive.optrace.host import event_nesting, launching_threads, step_threads
 from stepscope.derive.optrace.host.event_nesting import Nesting
-from stepscope.model.blocks import blocks, take
-from stepscope.model.session.optrace import Category, LineKind, PlaneKind
-from stepscope.model.session.optrace_stats import StatName
+from stepscope.tables.blocks import blocks, take
+from stepscope.tables.optrace import Category, LineKind, PlaneKind
+from stepscope.tables.optrace_stats import StatName
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.model.records import I64, Bool
-    from stepscope.model.session.optrace import I8, I32, U8, Line, OpTrace
+    from stepscope.tables.optrace import I8, I32, U8, Line, OpTrace
+    from stepscope.tables.records import I64, Bool
 
 RUN_ID = "id"
 """Stat of executor events: the number of the function run that they belong to (the executor's ``step_id``)."""

@@ -14,13 +14,13 @@ import numpy as np
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.optrace.host.activity import Activity
-from stepscope.model.blocks import take
+from stepscope.tables.blocks import take
 
 if TYPE_CHECKING:
     from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.optrace.host.activity import Domain
-    from stepscope.model.records import I64
-    from stepscope.model.session.optrace import OpTrace
+    from stepscope.tables.optrace import OpTrace
+    from stepscope.tables.records import I64
 
 READY_NS = 300_000
 """A ready batch is taken in less time: the same measured bound as ``pipeline.MAX_HANDOVER_NS``."""

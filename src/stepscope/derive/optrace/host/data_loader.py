@@ -16,7 +16,7 @@ from stepscope.derive.optrace.host.activity import LOADER
 
 if TYPE_CHECKING:
     from stepscope.derive.optrace.host.batch_waits import Waits
-    from stepscope.model.session.optrace import OpTrace
+    from stepscope.tables.optrace import OpTrace
 
 IN_PROCESS = "_SingleProcessDataLoaderIter."
 """Iterator of a DataLoader with num_workers=0. Source: torch/utils/data/dataloader.py."""

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.optrace import compiled_ops
-from stepscope.formats.op_names import WHOLE_PROGRAM, parse_op
-from stepscope.model.session.optrace import DEVICE_KINDS, Category, LineKind
-from stepscope.model.session.optrace_stats import StatName
+from stepscope.readers.op_names import WHOLE_PROGRAM, parse_op
+from stepscope.tables.optrace import DEVICE_KINDS, Category, LineKind
+from stepscope.tables.optrace_stats import StatName
 
 if TYPE_CHECKING:
-    from stepscope.model.records import I64
-    from stepscope.model.session.optrace import OpTrace
+    from stepscope.tables.optrace import OpTrace
+    from stepscope.tables.records import I64
 
 Op = tuple[str, str]
 """Name and type; a kernel that names no op has its own name, and no type."""

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.model.blocks import blocks
+from stepscope.tables.blocks import blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stepscope.model.records import I64, Bool
-    from stepscope.model.session.optrace import I8, I32
+    from stepscope.tables.optrace import I8, I32
+    from stepscope.tables.records import I64, Bool
 
 _CHUNK = 1 << 15
 """Events processed at a time, so that their columns stay in the processor's cache."""

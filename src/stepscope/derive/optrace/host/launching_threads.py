@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.model.blocks import take
-from stepscope.model.session.optrace import DEVICE_KINDS
-from stepscope.model.session.optrace_stats import StatName
+from stepscope.tables.blocks import take
+from stepscope.tables.optrace import DEVICE_KINDS
+from stepscope.tables.optrace_stats import StatName
 
 if TYPE_CHECKING:
-    from stepscope.model.records import Bool
-    from stepscope.model.session.optrace import I32, OpTrace
+    from stepscope.tables.optrace import I32, OpTrace
+    from stepscope.tables.records import Bool
 
 
 def find(trace: OpTrace, parent: I32, host: Bool) -> Bool:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.optrace.host.activity import Domain
-    from stepscope.model.records import I64, Bool
-    from stepscope.model.session.optrace import OpTrace
+    from stepscope.tables.optrace import OpTrace
+    from stepscope.tables.records import I64, Bool
 
 _CALL = re.compile(r"\$(?P<file>\S+\.py):(?P<line>\d+) (?P<function>.+)")
 _BUILTIN = re.compile(r"\$\S+ (?P<function>\w+)")

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.optrace.host.activity import Domain
     from stepscope.derive.optrace.host.batch_waits import Waits
-    from stepscope.model.records import I64, Bool
-    from stepscope.model.session.optrace import OpTrace
+    from stepscope.tables.optrace import OpTrace
+    from stepscope.tables.records import I64, Bool
 
 Path = tuple[str, ...]
 

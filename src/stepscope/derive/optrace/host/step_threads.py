@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.numeric import intervals
-from stepscope.model.blocks import take
-from stepscope.model.session.optrace import Category, LineKind, PlaneKind
+from stepscope.tables.blocks import take
+from stepscope.tables.optrace import Category, LineKind, PlaneKind
 
 if TYPE_CHECKING:
     from stepscope.derive.numeric.intervals import Intervals
-    from stepscope.model.records import Bool
-    from stepscope.model.session.optrace import Line, OpTrace
+    from stepscope.tables.optrace import Line, OpTrace
+    from stepscope.tables.records import Bool
 
 KINETO = "kineto"
 """Format of PyTorch's traces."""
 _BACKWARD = "autograd::engine::evaluate_function"
 """Head of the names of what a thread of the backward pass calls. Source: torch/csrc/autograd/engine.cpp."""
 _LANE = re.compile(r" \(\d+\)$")
-"""End of the name of a thread's further lines, for events that overlap (``formats.chrome.trace_lanes``)."""
+"""End of the name of a thread's further lines, for events that overlap (``readers.chrome.trace_lanes``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

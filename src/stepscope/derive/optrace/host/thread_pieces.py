@@ -13,15 +13,15 @@ import numpy as np
 
 from stepscope.derive.optrace.host.activity import nearest
 from stepscope.derive.optrace.host.event_nesting import apart
-from stepscope.model.blocks import blocks
+from stepscope.tables.blocks import blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import numpy.typing as npt
 
-    from stepscope.model.records import I64, Bool
-    from stepscope.model.session.optrace import I8, I32, OpTrace
+    from stepscope.tables.optrace import I8, I32, OpTrace
+    from stepscope.tables.records import I64, Bool
 
 T = TypeVar("T", bound=np.signedinteger)
 

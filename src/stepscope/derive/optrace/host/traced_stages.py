@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.derive.optrace.host import stage_calls
-from stepscope.formats.agent_files.iterator_model import IteratorModelData, Node
+from stepscope.readers.iterator_model import IteratorModelData, Node
 
 if TYPE_CHECKING:
     from stepscope.derive.optrace.host.stage_calls import Calls, Function, Path, Work

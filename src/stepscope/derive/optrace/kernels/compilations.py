@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.optrace.host.activity import nearest
-from stepscope.formats.op_names import CALLS_JITTED, LOWERS
-from stepscope.model.session.optrace import Category, PlaneKind
-from stepscope.model.session.optrace_stats import StatName
+from stepscope.readers.op_names import CALLS_JITTED, LOWERS
+from stepscope.tables.optrace import Category, PlaneKind
+from stepscope.tables.optrace_stats import StatName
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stepscope.derive.optrace.host.activity import Domain
     from stepscope.derive.optrace.steps.step_periods import Periods
-    from stepscope.model.records import I64, Bool
-    from stepscope.model.session.optrace import I32, OpTrace, Program
+    from stepscope.tables.optrace import I32, OpTrace, Program
+    from stepscope.tables.records import I64, Bool
 
 _NAMES = ("name", "module", StatName.HLO_MODULE)
 """Stats of a compiler's events that hold the program's name."""

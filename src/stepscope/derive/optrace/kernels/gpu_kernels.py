@@ -18,14 +18,14 @@ import numpy as np
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.optrace.device import device_work
-from stepscope.formats.op_names import WHOLE_PROGRAM, parse_op
-from stepscope.model.session.optrace import Category
-from stepscope.model.session.optrace_stats import StatName
+from stepscope.readers.op_names import WHOLE_PROGRAM, parse_op
+from stepscope.tables.optrace import Category
+from stepscope.tables.optrace_stats import StatName
 
 if TYPE_CHECKING:
     from stepscope.derive.optrace.steps.step_periods import Periods
-    from stepscope.model.records import F64, I64, Bool
-    from stepscope.model.session.optrace import OpTrace
+    from stepscope.tables.optrace import OpTrace
+    from stepscope.tables.records import F64, I64, Bool
 
 _TENSOR_CORE = re.compile(r"884|1688|16816|hmma|imma|xmma|wgmma|tensorop|gmma|nvjet")
 """Parts of the names of cuBLAS, cuDNN and CUTLASS kernels that use tensor cores, from Volta (884) to Hopper (gmma, and

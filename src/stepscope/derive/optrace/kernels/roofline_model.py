@@ -17,13 +17,13 @@ import numpy as np
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.optrace.device import device_work
-from stepscope.model.session.optrace import Category
-from stepscope.model.session.optrace_stats import StatName
+from stepscope.tables.optrace import Category
+from stepscope.tables.optrace_stats import StatName
 
 if TYPE_CHECKING:
     from stepscope.derive.optrace.steps.step_periods import Periods
-    from stepscope.model.records import I64
-    from stepscope.model.session.optrace import OpTrace, Plane
+    from stepscope.tables.optrace import OpTrace, Plane
+    from stepscope.tables.records import I64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from stepscope.derive.graph.full_shapes import FullShapes
     from stepscope.derive.graph.index import GraphIndex
     from stepscope.derive.optrace.trace_view import OpView
-    from stepscope.model.records import I64
+    from stepscope.tables.records import I64
 
 RUNS = (Activity.OP, Activity.PYTHON, Activity.COLLECTIVE, Activity.GET_NEXT)
 INPUT, FRAMEWORK, STEP_OPS = "input pipeline", "framework", "ops"

@@ -19,8 +19,8 @@ from stepscope.derive.optrace.steps.step_periods import Periods
 if TYPE_CHECKING:
     from stepscope.derive.optrace.device.launch_times import Launches
     from stepscope.derive.optrace.steps.traced_steps import Steps
-    from stepscope.model.records import I64
-    from stepscope.model.session.optrace import OpTrace
+    from stepscope.tables.optrace import OpTrace
+    from stepscope.tables.records import I64
 
 _OF_HOST = frozenset({traced_steps.StepKind.MARKER, traced_steps.StepKind.CALL})
 MIN_LAG = 0.1

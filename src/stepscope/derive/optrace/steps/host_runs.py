@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.model.blocks import take
-from stepscope.model.session.optrace import LineKind, PlaneKind
-from stepscope.model.session.optrace_stats import StatName
+from stepscope.tables.blocks import take
+from stepscope.tables.optrace import LineKind, PlaneKind
+from stepscope.tables.optrace_stats import StatName
 
 if TYPE_CHECKING:
-    from stepscope.model.records import I64
-    from stepscope.model.session.optrace import OpTrace
+    from stepscope.tables.optrace import OpTrace
+    from stepscope.tables.records import I64
 
 _QUEUES = "::ExecuteHelperOnSingleDevice"
 _OLDER_QUEUES = "::ExecuteHelper"

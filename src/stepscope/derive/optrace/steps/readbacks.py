@@ -16,7 +16,7 @@ from stepscope.derive.optrace.device import device_work
 
 if TYPE_CHECKING:
     from stepscope.derive.optrace.steps.step_periods import Periods
-    from stepscope.model.session.optrace import OpTrace
+    from stepscope.tables.optrace import OpTrace
 
 MAX_BYTES = 64
 """A value, or a few; larger copies bring results."""

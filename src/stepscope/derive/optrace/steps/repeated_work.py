@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.optrace.host import event_nesting
-from stepscope.model.session.optrace import Category, LineKind, PlaneKind
+from stepscope.tables.optrace import Category, LineKind, PlaneKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.model.records import I64
-    from stepscope.model.session.optrace import Line, OpTrace
+    from stepscope.tables.optrace import Line, OpTrace
+    from stepscope.tables.records import I64
 
 MIN_TURNS = 3
 """Fewer calls show no loop."""

@@ -20,9 +20,9 @@ from stepscope.derive.optrace.device import device_work, launch_times
 from stepscope.derive.optrace.host import activity, thread_pieces
 from stepscope.derive.optrace.host.activity import Activity
 from stepscope.derive.optrace.steps.traced_steps import StepKind
-from stepscope.model.blocks import take
 from stepscope.model.report.components import COMPONENTS, PAINTED
-from stepscope.model.session.optrace import Category, LineKind
+from stepscope.tables.blocks import take
+from stepscope.tables.optrace import Category, LineKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from stepscope.derive.optrace.host.activity import Domain
     from stepscope.derive.optrace.host.batch_waits import Waits
     from stepscope.derive.optrace.steps.step_periods import Periods
-    from stepscope.model.records import F64, I64
-    from stepscope.model.session.optrace import I8, OpTrace
+    from stepscope.tables.optrace import I8, OpTrace
+    from stepscope.tables.records import F64, I64
 
 SESSION_RUN = "session-run"
 """Level-0 calls of Session.run. Time in them without an event is the runtime's; level 0 also counts it as the call."""

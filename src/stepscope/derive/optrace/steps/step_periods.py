@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.optrace.steps import traced_steps
-from stepscope.model.blocks import take
-from stepscope.model.session.optrace import LineKind
+from stepscope.tables.blocks import take
+from stepscope.tables.optrace import LineKind
 from stepscope.wire.kinds import STEP_MARKER
 
 if TYPE_CHECKING:
     from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.optrace.steps.traced_steps import StepKind
-    from stepscope.model.records import I64, Bool
-    from stepscope.model.session.optrace import OpTrace
+    from stepscope.tables.optrace import OpTrace
+    from stepscope.tables.records import I64, Bool
 
 MAX_GAP_FACTOR = 20
 """A gap between two steps of this many median periods is a pause (another phase of the program), and part of no

@@ -13,7 +13,7 @@ from stepscope.derive.numeric import intervals
 from stepscope.derive.optrace.device import device_work
 from stepscope.derive.optrace.host import event_nesting, thread_pieces
 from stepscope.derive.optrace.host.activity import Activity
-from stepscope.model.session.optrace import Category, LineKind, PlaneKind
+from stepscope.tables.optrace import Category, LineKind, PlaneKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from stepscope.derive.optrace.device.launch_times import Launches
     from stepscope.derive.optrace.host.activity import Domain
     from stepscope.derive.optrace.host.thread_pieces import Pieces
-    from stepscope.model.records import Bool
-    from stepscope.model.session.optrace import Line, OpTrace
+    from stepscope.tables.optrace import Line, OpTrace
+    from stepscope.tables.records import Bool
 
 
 class Side(Enum):

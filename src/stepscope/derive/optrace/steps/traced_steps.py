@@ -20,16 +20,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.optrace.steps import repeated_work
-from stepscope.formats import run_metadata
-from stepscope.model.blocks import take
-from stepscope.model.session.optrace import Category, Line, LineKind, PlaneKind
-from stepscope.model.session.optrace_stats import StatName
+from stepscope.readers import run_metadata
+from stepscope.tables.blocks import take
+from stepscope.tables.optrace import Category, Line, LineKind, PlaneKind
+from stepscope.tables.optrace_stats import StatName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.model.records import I64, Bool
-    from stepscope.model.session.optrace import OpTrace
+    from stepscope.tables.optrace import OpTrace
+    from stepscope.tables.records import I64, Bool
 
 _NUMBER = re.compile(r"(?:.*[#\s])?(\d+)")
 _COUNTED = re.compile(r"(?P<stem>.*?\D)(?P<number>\d+)")

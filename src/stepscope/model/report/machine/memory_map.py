@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from stepscope.model.structs import Struct
+from stepscope.tables.structs import Struct
 
 SCHEMA = "stepscope.memory/1"
 Verdict = Literal["padded", "packed", "mixed", "none"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepscope.model.structs import Struct
+from stepscope.tables.structs import Struct
 
 
 class CallRow(Struct, frozen=True, kw_only=True):

@@ -1,1 +1,0 @@
-"""What the sidecar does while a job runs."""

@@ -1,1 +1,0 @@
-"""Sessions as the server shows them."""

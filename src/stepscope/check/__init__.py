@@ -1,0 +1,1 @@
+"""The static checker: reads sources, knows no session and no framework."""

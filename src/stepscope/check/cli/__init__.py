@@ -1,0 +1,1 @@
+"""The commands ``check`` and ``lsp``."""

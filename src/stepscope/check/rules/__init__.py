@@ -1,0 +1,1 @@
+"""The rules: one file each, listed by hand in ``check.registry``."""

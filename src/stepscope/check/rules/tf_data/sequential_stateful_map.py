@@ -1,0 +1,240 @@
+"""A tf.data stage handles one element at a time, because its function is stateful or the stage was never made parallel.
+
+## What it does
+Reports `map` without `num_parallel_calls` if its function is stateful (random ops, a captured Variable, a lookup table,
+`py_function`, `numpy_function`), and `interleave` without it.
+
+## Why it is slow
+tf.data parallelises a `map` by default, but only if its function has no state: a stateless one runs in parallel with or
+without the argument. A stateful function runs one element at a time on one core, and so does every `interleave`.
+Measured with a stateful function of 10 ms, eight parallel calls on two cores: 2.8 times the throughput.
+
+## Example
+Slow:
+
+```python
+import tensorflow as tf
+
+def augment(image):
+    image = tf.image.random_flip_left_right(image)
+    return tf.image.random_brightness(image, 0.2)
+
+images = tf.data.Dataset.from_tensor_slices(tf.zeros([512, 64, 64, 3]))
+batches = images.map(augment).batch(32)
+```
+
+Fixed:
+
+```python
+import tensorflow as tf
+
+def augment(image):
+    image = tf.image.random_flip_left_right(image)
+    return tf.image.random_brightness(image, 0.2)
+
+images = tf.data.Dataset.from_tensor_slices(tf.zeros([512, 64, 64, 3]))
+batches = images.map(augment, num_parallel_calls=tf.data.AUTOTUNE).batch(32)
+```
+
+## When it is silent
+When the function is stateless on a version that parallelises it; when nothing is known about the function; when the
+arguments are hidden in `*args` or `**kwargs`; on sources of a few elements (`range(10)`, `from_tensors`); for a handful
+of casts and changes of shape on elements not known to be images; for an `interleave` of one input at a time or of
+datasets in memory. Cheap functions that work on batches, and functions that call a model on a batch, are info: their
+ops run in parallel themselves. So are functions that draw random numbers and do arithmetic, on neither images nor
+strings (noise on 64 floats: 1.0 to 1.4 times), and stateless functions that cost almost nothing, on versions that do
+not parallelise them. Augmentation that the call disables (`preprocess(image, training=False)`) does not count.
+
+## Fix and its safety
+Pass `num_parallel_calls=tf.data.AUTOTUNE`. Elements keep their order; random ops draw in another order, so that a run
+with fixed seeds gives other numbers than before (`deterministic` does not change that). A function with `py_function`
+still runs Python one call at a time: moving the work into TensorFlow ops gains more.
+
+## Versions
+With TensorFlow before 2.7, which does not parallelise `map` by default, every `map` without the argument is reported;
+as info if something that the function calls is unknown and none of its known calls is costly. For 2.7 to 2.11, whose
+projects commonly also allow older versions, a stateless `map` that reads, parses or decodes is info.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from stepscope.check.context import Call, Context
+from stepscope.check.costs import heavy
+from stepscope.check.hits import CheckSeverity, Hit
+from stepscope.check.inference.effects import Effect
+from stepscope.check.inference.names import Function
+from stepscope.check.rule import Rule
+
+PARALLEL_BY_DEFAULT = (2, 7)
+"""First version that parallelises stateless maps (option ``map_parallelization``)."""
+STILL_OLDER = (2, 12)
+"""Version up to which projects commonly allow a TensorFlow before 2.7 as well."""
+FEW = 32
+"""Elements of a source that is too small to need a second core."""
+FEW_CALLS = 4
+TRIVIAL = frozenset(
+    "tensorflow.cast tensorflow.expand_dims tensorflow.squeeze tensorflow.reshape tensorflow.one_hot "
+    "tensorflow.identity tensorflow.multiply tensorflow.add tensorflow.subtract tensorflow.divide".split()
+)
+"""Ops that cost microseconds on an element that is not an image: less than handing it to another thread."""
+IMAGES = ("keras.datasets.cifar", "tensorflow_datasets.load")
+"""Prefixes of functions that return datasets of images, or may."""
+POSITION = {"map": 1, "map_with_legacy_function": 1, "interleave": 3}
+"""Position of ``num_parallel_calls`` among the arguments."""
+
+
+def check(ctx: Context, call: Call) -> Iterator[Hit]:
+    """Report a map or interleave without parallelism."""
+    given = call.argument(POSITION[call.word], "num_parallel_calls")
+    if call.opaque or not _sequential(ctx, given) or _few(ctx, call):
+        return
+    function_expr = call.argument(0, "map_func")
+    function = ctx.function(function_expr) if function_expr is not None else None
+    told = _interleave(ctx, call, function) if call.word == "interleave" else _map(ctx, call, function)
+    if told is None:
+        return
+    message, severity = told
+    yield ctx.hit(
+        call.node,
+        message,
+        confidence=0.9 if severity == "warning" else 0.6,
+        severity=severity,
+        fix=None
+        if given is not None
+        else ctx.fix(
+            "add-keyword",
+            "Add num_parallel_calls=tf.data.AUTOTUNE",
+            call.node,
+            safety="unsafe" if call.word != "interleave" and _random(ctx, function) else "safe",
+            behaviour="Elements keep their order; random ops draw in a different order.",
+            keyword="num_parallel_calls",
+            value="tensorflow.data.AUTOTUNE",
+        ),
+    )
+
+
+def _interleave(ctx: Context, call: Call, function: Function | None) -> tuple[str, CheckSeverity] | None:
+    """Message and severity for an interleave of several inputs that, as far as known, are costly to make."""
+    length = call.argument(1, "cycle_length")
+    if length is not None and ctx.loops.integer(length) == 1:
+        return None
+    if function is not None:
+        at = ctx.at(function.module)
+        called = ctx.functions.called(function)
+        passed_on = [r for r in function.scope.returns if isinstance(r, ast.Name) and not at.chains(r)]
+        if not called and passed_on == function.scope.returns:
+            return None
+    return "interleave without num_parallel_calls reads its inputs one after the other", "warning"
+
+
+def _map(ctx: Context, call: Call, function: Function | None) -> tuple[str, CheckSeverity] | None:
+    """Message and severity for a sequential map."""
+    if function is None:
+        return None
+    effects = ctx.functions.effects(function)
+    called = ctx.functions.called(function)
+    message = f"map runs {_title(function)} on one element at a time{_because(effects)}"
+    if not effects and ctx.target.tensorflow >= PARALLEL_BY_DEFAULT:
+        still = ctx.target.tensorflow < STILL_OLDER and any(heavy(name) for name in called)
+        return (f"{message} with TensorFlow before 2.7", "info") if still else None
+    works = any(heavy(name) or name.startswith("tensorflow.image.") for name in called)
+    drawn = all(effect.kind == "random" and not effect.name.startswith("tensorflow.image.") for effect in effects)
+    if "" in called and not works and drawn:
+        return message, "info"
+    light = "" not in called and not works
+    if light and not effects:
+        gain = called - TRIVIAL or len(called) > FEW_CALLS or _images(ctx, call) or _batched(ctx, call)
+        return (message, "info") if gain else None
+    own = light or all(effect.kind == "variable" for effect in effects)
+    quick = _batched(ctx, call) or (light and drawn)
+    return message, "info" if own and effects and quick else "warning"
+
+
+def _images(ctx: Context, call: Call) -> bool:
+    """Whether the elements are known to be images, for which even a cast is costly."""
+    for chain in ctx.chains(call.receiver) if call.receiver is not None else ():
+        at = ctx.at(chain.source.module)
+        for node in ast.walk(chain.source.call) if chain.source.call is not None else ():
+            if isinstance(node, ast.Name) and any(
+                isinstance(b.value, ast.Call) and at.name(b.value.func).startswith(IMAGES) for b in at.definitions(node)
+            ):
+                return True
+    return False
+
+
+def _batched(ctx: Context, call: Call) -> bool:
+    """Whether the function receives batches, on which its ops run in parallel themselves."""
+    chains = ctx.chains(call.receiver) if call.receiver is not None else ()
+    last = [[name for name in chain.names if name in ("batch", "padded_batch", "unbatch")][-1:] for chain in chains]
+    return bool(chains) and all(name and name[0] != "unbatch" for name in last)
+
+
+def _sequential(ctx: Context, given: ast.expr | None) -> bool:
+    """Whether the argument is missing, None or 1."""
+    if given is None:
+        return True
+    return (isinstance(given, ast.Constant) and given.value is None) or ctx.loops.integer(given) == 1
+
+
+def _few(ctx: Context, call: Call) -> bool:
+    """Whether every chain that leads here begins with a handful of elements."""
+    if call.receiver is None:
+        return False
+    sources = [chain.source for chain in ctx.chains(call.receiver)]
+    sizes = []
+    if sources and all(source.name == "from_tensors" for source in sources):
+        return all("repeat" not in chain.names for chain in ctx.chains(call.receiver))
+    for source in sources:
+        if source.call is None or source.name not in ("range", "from_tensor_slices") or not source.call.args:
+            return False
+        first = source.call.args[-1]
+        at = ctx.at(source.module)
+        sizes.append(at.loops.integer(first) if source.name == "range" else _elements(first))
+    return bool(sizes) and all(size is not None and size <= FEW for size in sizes)
+
+
+def _elements(expr: ast.expr) -> int | None:
+    return len(expr.elts) if isinstance(expr, ast.List) else None
+
+
+def _title(function: Function) -> str:
+    return "its lambda" if function.name == "<lambda>" else function.name
+
+
+def _because(effects: tuple[Effect, ...]) -> str:
+    """What makes the function stateful, in the user's names."""
+    if not effects:
+        return ""
+    effect = effects[0]
+    short = effect.name.replace("tensorflow.", "tf.")
+    return {
+        "random": f": {short} makes it stateful",
+        "variable": f": it reads the variable {short}",
+        "table": f": the lookup table of {short} makes it stateful",
+        "python": f": {short} makes it stateful",
+        "side effect": f": {short} makes it stateful",
+    }[effect.kind]
+
+
+def _random(ctx: Context, function: Function | None) -> bool:
+    return function is None or any(e.kind != "table" for e in ctx.functions.effects(function))
+
+
+RULE = Rule(
+    code="TFD001",
+    name="sequential-stateful-map",
+    severity="warning",
+    symptom="Time: slow execution time",
+    cause="API: inefficient API usage",
+    introduced_stage="data preparation",
+    exposed_stage="training",
+    pipeline_stage="preprocessing",
+    speedup=2.8,
+    remedy="pass num_parallel_calls=tf.data.AUTOTUNE",
+    calls=frozenset(f"tensorflow.data.Dataset.{name}" for name in POSITION),
+    on_call=check,
+    related=("INP001",),
+)

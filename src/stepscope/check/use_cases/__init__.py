@@ -1,0 +1,1 @@
+"""Check files, fix them, print what was found."""

@@ -1,0 +1,213 @@
+"""The use case of ``stepscope check``: files in, findings out."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import msgspec
+
+from stepscope._version import __version__
+from stepscope.check.registry import ALL
+from stepscope.check.rule import Rule
+from stepscope.check.run import baseline, cache, findings, run, settings, work
+from stepscope.check.source import discover, pins, versions
+from stepscope.tables import evidence
+from stepscope.tables.check_report import CheckedFor, CheckReport
+from stepscope.tables.errors import CheckError, UsageError
+from stepscope.tables.findings import Diagnostic, Finding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What is checked and how; unset options come from the project's settings."""
+
+    paths: tuple[Path, ...]
+    select: tuple[str, ...] = ()
+    """Codes or prefixes of codes; empty: all rules."""
+    ignore: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    target_version: str = ""
+    baseline: Path | None = None
+    cache: bool = True
+    """Reuse results of unchanged files from the last check, and store new results."""
+    only: tuple[str, ...] = ()
+    """Files whose findings are reported; other files are only read for context. Empty: all."""
+    overlay: Mapping[str, bytes] = field(default_factory=dict)
+    """Unsaved content of files by path, from an editor."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """Outcome of a check: the report, and the hits behind it, which fixes need."""
+
+    report: CheckReport
+    results: tuple[run.FileResult, ...]
+
+
+def check(options: Options) -> Checked:
+    """Check files.
+
+    Raises:
+        CheckError: a path does not exist, or settings, a code, a version or the baseline are invalid.
+        UsageError: a path is a session, or lies in one.
+    """
+    missing = [path for path in options.paths if not path.exists() and str(path) not in options.overlay]
+    if missing:
+        raise CheckError(f"{missing[0]} does not exist")
+    refuse_sessions((*options.paths, *map(Path, options.only)))
+    project, home = settings.load(options.paths[0])
+    rules = select(options.select or project.select, (*options.ignore, *project.ignore))
+    exclude = (*project.exclude, *options.exclude)
+    files = [path.as_posix() for path in discover.discover(options.paths, exclude, evidence.leads_in)]
+    target = _target(options, project)
+    held = [path for path in options.overlay if path not in files]
+    every = (*files, *held)
+    job = work.Job(
+        files=every,
+        todo=tuple(path for path in every if not options.only or path in options.only),
+        roots=tuple(_roots(options.paths)),
+        codes=tuple(rule.code for rule in rules),
+        target=target,
+        overlay=options.overlay,
+    )
+    raw = _cached(job, options) if options.cache and not (options.overlay or options.only) else work.run(job).results
+    results = tuple(_without(project, home, result) for result in raw)
+    found = [finding for result in results for finding in _findings(result)]
+    known = options.baseline or (home / project.baseline if project.baseline and home is not None else None)
+    left, hidden = baseline.new(found, baseline.read(known)) if known is not None else (tuple(found), 0)
+    report = CheckReport(
+        version=__version__,
+        target=CheckedFor(tensorflow=".".join(map(str, target.tensorflow)), keras=target.keras, source=target.source),
+        files=len(files),
+        not_analysed=tuple(result.path for result in results if not result.analysed and not result.skipped),
+        rules=tuple(rule.code for rule in rules),
+        findings=left,
+        ignored=sum(result.ignored for result in results),
+        known=hidden,
+        diagnostics=tuple(note for result in results for note in _notes(result, rules)),
+    )
+    return Checked(report=report, results=results)
+
+
+def refuse_sessions(paths: Iterable[Path]) -> None:
+    """Refuse to check sessions: their sources are evidence.
+
+    Raises:
+        UsageError: a path is a session, packed or not, or lies in one.
+    """
+    for path in paths:
+        session = path if evidence.is_packed(path) else evidence.session_around(path)
+        if session is not None:
+            what = "is" if session in (path, path.resolve()) else f"lies in {session}, which is"
+            raise UsageError(
+                f"{path} {what} a session; its sources are evidence and are neither checked nor changed. Check the "
+                f"program's own files, or see the findings of the session: stepscope report {session}"
+            )
+
+
+def _cached(job: work.Job, options: Options) -> tuple[run.FileResult, ...]:
+    """Results of all files: from the cache if neither the file nor its dependencies changed, else computed."""
+    packages = tuple(path for path in job.files if path.endswith("__init__.py"))
+    mark = cache.signature(job.roots, job.codes, job.target, packages)
+    kept_in = cache.place(options.paths)
+    entries = cache.load(kept_in, mark)
+    now = cache.states(job.files, entries)
+    stale = cache.stale(now, entries)
+    if not stale and len(entries) == len(now):
+        return tuple(entries[path].result for path in job.files)
+    facts = {path: state.facts for path, state in now.items()}
+    done = work.run(replace(job, todo=tuple(path for path in job.files if path in stale), facts=facts))
+    entries = cache.updated(now, entries, done.results, done.looks)
+    cache.save(kept_in, mark, entries)
+    return tuple(entries[path].result for path in job.files)
+
+
+def write_baseline(path: Path, report: CheckReport) -> int:
+    """Write the findings of a report as a baseline; return their number.
+
+    Raises:
+        CheckError: the file cannot be written.
+    """
+    return baseline.write(path, report.findings)
+
+
+def encode(report: CheckReport) -> str:
+    """A report as JSON text, schema ``stepscope.check/1``."""
+    return msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
+
+
+def select(wanted: Iterable[str], unwanted: Iterable[str]) -> tuple[Rule, ...]:
+    """The rules whose codes start with one of ``wanted`` (empty: all) and with none of ``unwanted``.
+
+    Raises:
+        CheckError: no rule's code starts like that.
+    """
+    wanted, unwanted = tuple(w.upper() for w in wanted), tuple(u.upper() for u in unwanted)
+    for word in (*wanted, *unwanted):
+        if not any(rule.code.startswith(word) for rule in ALL):
+            raise CheckError(f"no rule's code starts with {word!r}; list all: stepscope rule")
+    chosen = (rule for rule in ALL if not wanted or rule.code.startswith(wanted))
+    return tuple(rule for rule in chosen if not unwanted or not rule.code.startswith(unwanted))
+
+
+def _roots(paths: Iterable[Path]) -> list[str]:
+    return [path.as_posix() if path.is_dir() else path.parent.as_posix() for path in paths]
+
+
+def _target(options: Options, project: settings.Settings) -> versions.Target:
+    """The version from the first of: command line, settings, the project's pins, installed package, newest."""
+    said = (("--target-version", options.target_version), ("pyproject.toml", project.target_version))
+    for source, text in said:
+        if text:
+            version = versions.parse(text)
+            if version is None:
+                raise CheckError(f"{source}: {text!r} is not a TensorFlow version; expected something like 2.15")
+            return versions.target(version, source)
+    first = options.paths[0].resolve()
+    folder = first if first.is_dir() else first.parent
+    while True:
+        pinned = pins.project_target(folder)
+        if pinned is not None:
+            return pinned
+        if (folder / ".git").exists() or folder.parent == folder:
+            return pins.installed_target() or versions.Target()
+        folder = folder.parent
+
+
+def _without(project: settings.Settings, home: Path | None, result: run.FileResult) -> run.FileResult:
+    """A result without the findings that the settings ignore in that file."""
+    if not project.per_file_ignores:
+        return result
+    path = Path(result.path).absolute()
+    inside = path.relative_to(home) if home is not None and path.is_relative_to(home) else path
+    codes = [
+        code.upper()
+        for pattern, codes in project.per_file_ignores.items()
+        if fnmatch.fnmatch(inside.as_posix(), pattern) or fnmatch.fnmatch(inside.name, pattern)
+        for code in codes
+    ]
+    kept = tuple(hit for hit in result.hits if not codes or not hit.code.startswith(tuple(codes)))
+    return replace(result, hits=kept, ignored=result.ignored + len(result.hits) - len(kept))
+
+
+def _findings(result: run.FileResult) -> list[Finding]:
+    if not result.hits:
+        return []
+    by_code = {rule.code: rule for rule in ALL}
+    return [findings.finding(by_code[hit.code], hit, result.cells) for hit in result.hits]
+
+
+def _notes(result: run.FileResult, rules: Iterable[Rule]) -> list[Diagnostic]:
+    """Notes for the reader: skipped files, failed rules, and ignore comments without effect."""
+    notes = [Diagnostic(code="DX070", text=f"{result.path}: skipped: {result.skipped}")] if result.skipped else []
+    notes += [Diagnostic(code="DX071", text=f"{result.path}: a rule failed: {failure}") for failure in result.failures]
+    ran = {rule.code for rule in rules}
+    for ignore in result.unused:
+        if set(ignore.codes) <= ran or not ignore.codes:
+            codes = f"[{', '.join(ignore.codes)}]" if ignore.codes else ""
+            text = f"{result.path}:{ignore.line}: stepscope: ignore{codes} has no effect; remove it"
+            notes.append(Diagnostic(code="DX072", text=text))
+    return notes

@@ -1,1 +1,0 @@
-"""The rules: one file each, listed by hand in ``checker.registry``."""

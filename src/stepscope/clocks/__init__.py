@@ -1,0 +1,1 @@
+"""The protocol by which hosts compare their clocks."""

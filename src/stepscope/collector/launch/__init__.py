@@ -1,1 +1,0 @@
-"""Starting a job with its sidecar, and the directories of both."""

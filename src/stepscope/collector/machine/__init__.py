@@ -1,1 +1,0 @@
-"""The checks of ``stepscope doctor``: rights, processors, memory, libraries. Everything is read, nothing is written."""

@@ -1,1 +1,0 @@
-"""Native stacks of a process, by perf and BPF."""

@@ -1,0 +1,24 @@
+"""Remedies for input that is drawn at random: if it were cached, every later pass would repeat the same draws."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stepscope.tables.findings import Remedy
+
+if TYPE_CHECKING:
+    from stepscope.derive.python.random_draws import Draw
+
+IF_THE_SAME = "if its output is the same every time"
+"""No random op was seen; code of other files may contain one."""
+
+
+def keep_the_rest(draw: Draw) -> Remedy:
+    """Remedy that replaces a cache after a function with random ops."""
+    at = f" in line {draw.line}" if draw.line else ""
+    return Remedy(
+        id="keep-what-is-not-drawn",
+        text=f"cache only the work before the random op ({draw.name}{at}): random output must not be cached or written "
+        "to files. Put reading and decoding in their own map, then cache(), then a map with the random op",
+        safety="review",
+    )

@@ -1,1 +1,0 @@
-"""Files below /proc that describe the memory of a process."""

@@ -1,3 +1,0 @@
-"""Importers of other tools' files, recognised by content, not by name: one module per format of op traces, listed in
-``registry``; ``formats.stacks.detect`` recognises files of sampled stacks.
-"""

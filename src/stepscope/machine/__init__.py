@@ -1,0 +1,1 @@
+"""What this machine is, and can do: the checks of ``doctor``, calibration, ops run alone."""

@@ -1,0 +1,1 @@
+"""Files of /proc and netlink's answers, from bytes."""

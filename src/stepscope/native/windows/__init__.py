@@ -1,0 +1,1 @@
+"""A window of native stacks, of memory or of system calls: opened, read, decoded."""

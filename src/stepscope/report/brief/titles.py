@@ -1,0 +1,68 @@
+"""Short titles: what is slow, and where, in at most 90 characters. The long text stays a finding's ``title``."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+
+from stepscope.report import words
+from stepscope.report.lines import NO_BREAK, wrap
+
+if TYPE_CHECKING:
+    from stepscope.tables.findings import Finding
+    from stepscope.tables.place import Place
+
+MOST = 90
+"""Longest title."""
+MOST_PLACE = 40
+ENDS = (re.compile(r";|: | \("), re.compile(r", "))
+"""Where a sentence may end early: the first kind stands between a statement and its details, the second within both."""
+LEAST = 12
+"""Shortest beginning that says something: "small batches"."""
+CUT = " \u2026"
+
+
+def title(finding: Finding, room: int = MOST) -> str:
+    """``augment runs as Python in the input pipeline, demo_train.py:33``, in at most so many columns."""
+    room = min(room, MOST)
+    where = at(finding.where[0]) if finding.where else ""
+    said = words.printable(finding.title)
+    whole = statement(said, room)
+    if not where or re.search(rf"{re.escape(where)}(?!\d)", whole):
+        return whole
+    return f"{statement(said, room - cell_len(where) - 2)}, {where}"
+
+
+def at(place: Place) -> str:
+    """The file's own name, and the line: ``demo_train.py:33``."""
+    name = PurePosixPath(words.printable(place.file)).name or words.printable(place.file)
+    line = f":{place.line}" if place.line else ""
+    room = MOST_PLACE - len(line)
+    return f"{cut(name, room)}{line}"
+
+
+def statement(text: str, room: int) -> str:
+    """The longest beginning of a text that is a whole statement and fits; else what fits of its words."""
+    if cell_len(text) <= room:
+        return text
+    for ends in ENDS:
+        fits = [text[: end.start()] for end in ends.finditer(text) if _whole(text[: end.start()])]
+        fits = [said for said in fits if LEAST <= cell_len(said) <= room]
+        if fits:
+            return fits[-1]
+    return cut(text, room)
+
+
+def _whole(text: str) -> bool:
+    return text.count("(") == text.count(")")
+
+
+def cut(text: str, room: int) -> str:
+    """The words of a text that fit, and an ellipsis if they are not all."""
+    if cell_len(text) <= room:
+        return text
+    words_that_fit = wrap(text, max(room - len(CUT), 1))[0]
+    return f"{words_that_fit.replace(NO_BREAK, ' ').rstrip(' ,:;')}{CUT}"

@@ -1,0 +1,85 @@
+"""System calls, as rows shared by terminal, Markdown and page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from stepscope.report import words
+from stepscope.report.marked import Html
+from stepscope.report.page import tables
+from stepscope.tables.units import format_bytes, format_ns, format_rate, format_ratio
+
+if TYPE_CHECKING:
+    from stepscope.model.report.machine.system_calls import CallRow, SystemCallsSummary
+
+HEAD = ("thread", "call", "on", "calls", "a step", "of the time", "mean", "longest", "bytes a call", "failed")
+NUMERIC = frozenset(HEAD[3:])
+IN_HEAD = 3
+"""Rows in the head of the terminal's report."""
+MIN_IN_HEAD = 0.005
+"""Share of the windows' time from which a row stands there."""
+
+
+class Row(NamedTuple):
+    """Calls of one kind, as text; columns as ``HEAD``."""
+
+    thread: str
+    call: str
+    target: str
+    calls: str
+    per_step: str
+    ratio: str
+    mean: str
+    longest: str
+    bytes: str
+    failed: str
+
+
+def rows(calls: SystemCallsSummary) -> list[Row]:
+    """All rows."""
+    return [_row(one, calls.steps) for one in calls.rows]
+
+
+def _row(one: CallRow, steps: int) -> Row:
+    return Row(
+        words.printable(one.thread or str(one.native)) + (" (steps)" if one.of_steps else ""),
+        words.printable(one.call),
+        words.printable(one.target),
+        f"{one.count:,}",
+        format_rate(one.count / steps) if steps else "",
+        format_ratio(one.ratio),
+        format_ns(one.total_ns // one.count) if one.count else "",
+        format_ns(one.longest_ns) if one.count else "",
+        format_bytes(one.bytes // one.count) if one.bytes and one.count else "",
+        f"{one.failed:,}" if one.failed else "",
+    )
+
+
+def said(calls: SystemCallsSummary) -> str:
+    """``12,400 system calls (310 a step) in 5.00 s``."""
+    each = f" ({format_rate(calls.count / calls.steps)} a step)" if calls.steps else ""
+    some = "; some are missing, because too many different ones were made" if calls.full else ""
+    return f"{calls.count:,} system calls{each} in {format_ns(calls.wall_ns)}{some}"
+
+
+def lines(calls: SystemCallsSummary | None) -> list[str]:
+    """Texts for the terminal: the sum, and the largest of the thread that makes the steps."""
+    if calls is None:
+        return []
+    most = [row for row in calls.rows if row.of_steps and row.ratio >= MIN_IN_HEAD][:IN_HEAD]
+    return [said(calls), *(_line(row, calls.steps) for row in most)]
+
+
+def _line(one: CallRow, steps: int) -> str:
+    on = f" {words.printable(one.target)}" if one.target else ""
+    often = f"{format_rate(one.count / steps)} a step" if steps else f"{one.count:,} calls"
+    size = f", {format_bytes(one.bytes // one.count)} each" if one.bytes and one.count else ""
+    return f"{words.printable(one.call)}{on}: {format_ratio(one.ratio)} of the time, {often}{size}"
+
+
+def page(calls: SystemCallsSummary | None) -> Html:
+    """The section of the page; empty without a window."""
+    if calls is None:
+        return Html()
+    table = tables.named_table(HEAD, rows(calls), NUMERIC)
+    return Html('<div class="card"><p>{}.</p>{}</div>').format(said(calls), table)

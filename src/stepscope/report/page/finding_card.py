@@ -1,0 +1,148 @@
+"""A finding on the page: cost, evidence, remedies, and the source of the culprit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from stepscope.report import verdict, words
+from stepscope.report.marked import Html
+from stepscope.report.page import bars
+from stepscope.report.page.excerpt import excerpt, find_source
+from stepscope.report.page.tables import notes, table
+from stepscope.tables.units import format_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stepscope.model.report.report import Report
+    from stepscope.report.page.excerpt import Excerpt
+    from stepscope.tables.findings import Evidence, Finding
+    from stepscope.tables.place import Place
+
+Heat = Mapping[tuple[str, int], float]
+"""Known cost of each (file, line), as a share of the steady wall time."""
+EXCERPTS = 2
+"""Most source excerpts in one finding; further places are only listed."""
+MIDDLE_DOT = " \u00b7 "
+
+
+def findings(report: Report, sources: Mapping[str, str]) -> Html:
+    """All findings as cards, or a note that there are none."""
+    said = verdict.nothing_text(report)
+    calm = Html('<p class="{}">{}.</p>')
+    if not report.findings:
+        return calm.format("card calm" if report.session.steps else "card", said[0].upper() + said[1:])
+    heat = {(h.file, h.line): h.ratio for h in report.line_heat}
+    cards = Html("\n").join(_finding(i, f, sources, heat) for i, f in enumerate(report.findings, 1))
+    return cards if words.significant(report) else calm.format("card calm", said[0].upper() + said[1:]) + cards
+
+
+def _finding(number: int, finding: Finding, sources: Mapping[str, str], heat: Heat) -> Html:
+    cost = words.cost_text(finding.cost, between_steps=words.is_between_steps(finding))
+    per_step = f", {format_ns(finding.cost.ns_per_step)} per step" if finding.cost.ns_per_step else ""
+    facts = (
+        ("Symptom", finding.symptom),
+        ("Cause", finding.cause),
+        ("Where to edit", finding.introduced_stage),
+        ("Where time is lost", f"{finding.exposed_stage}, {words.stage_word(finding.pipeline_stage)}"),
+        ("Confidence", f"{words.percent(finding.confidence)} %"),
+    )
+    listed = Html().join(Html("<div><dt>{}</dt><dd>{}</dd></div>").format(name, value) for name, value in facts)
+    explanation = Html("<p>{}</p>").format(finding.explanation) if finding.explanation else Html()
+    left = Html('{}<div class="cost"><p>{}{}</p>{}</div>').format(
+        explanation, cost[0].upper() + cost[1:], per_step, bars.cost_bar(finding.cost, finding.severity)
+    )
+    evidence, remedies = _evidence(finding.evidence), _remedies(finding)
+    where = _places(finding.where, sources, heat)
+    left, right = (left + evidence + remedies, where) if where else (left + remedies, evidence)
+    columns = Html('<div class="wide">{}</div><div class="wide">{}</div>').format(left, right)
+    return Html(
+        '<article class="card finding" aria-labelledby="finding-{number}">'
+        '<h3 id="finding-{number}"><span class="badge sev-{finding.severity}">{finding.severity}</span> '
+        "{finding.title}</h3>"
+        '<p class="note"><b>{finding.code}</b> {finding.name}{dot}<code>stepscope rule {finding.code}</code>{rules}</p>'
+        '<div class="columns">{columns}</div><dl class="facts">{listed}</dl></article>'
+    ).format(
+        number=number,
+        finding=finding,
+        dot=MIDDLE_DOT,
+        rules=_rules(finding),
+        columns=columns if right else Html("<div>{}</div>").format(left),
+        listed=listed,
+    )
+
+
+def _rules(finding: Finding) -> str:
+    """Which rules of the static checker see the same in the source."""
+    if finding.origin != "joined":
+        return ""
+    return f"{MIDDLE_DOT}also in the source: {', '.join(finding.related_codes)}"
+
+
+def _evidence(evidence: Sequence[Evidence]) -> Html:
+    if not evidence:
+        return Html()
+    rows = [
+        Html('<th scope="row">{}</th><td class="n">{}</td><td class="n">{}</td>').format(
+            words.metric_text(item.metric),
+            words.value_text(item.value, item.unit),
+            "" if item.threshold is None else words.value_text(item.threshold, item.unit),
+        )
+        for item in evidence
+    ]
+    return table(("Evidence", "Value", "Threshold"), rows, numeric=(1, 2))
+
+
+def _remedies(finding: Finding) -> Html:
+    parts = []
+    said = words.proof_word(finding).capitalize()
+    for remedy in finding.remedies:
+        proof = Html(" {}: <code>{}</code>").format(said, remedy.what_if) if remedy.what_if is not None else Html()
+        proof += Html(" Edit: <code>{}</code>").format(remedy.edit) if remedy.edit is not None else Html()
+        safety = {"safe": "safe to apply", "review": "review the change", "unsafe": "may change results"}[remedy.safety]
+        rule = f"{remedy.rule}, " if remedy.rule and remedy.rule != finding.code else ""
+        parts.append(Html('<li>{} <span class="tag">{}{}</span>{}</li>').format(remedy.text, rule, safety, proof))
+    head = "Remedy" if len(parts) == 1 else "Remedies"
+    listed = Html().join(parts)
+    return Html('<div class="remedy"><h4>{}</h4><ul>{}</ul></div>').format(head, listed) if parts else Html()
+
+
+def _places(places: Sequence[Place], sources: Mapping[str, str], heat: Heat) -> Html:
+    """The first places with their source, each line shown once; the others as a list."""
+    parts: list[Html] = []
+    seen: set[tuple[str, int]] = set()
+    for place in places:
+        shown = excerpt(place, sources) if (place.file, place.line) not in seen and len(parts) < EXCERPTS else None
+        label = words.place_text(place)
+        if shown is not None:
+            shares = {n.number: heat[key] for n in shown.lines if (key := (place.file, n.number)) in heat}
+            parts.append(_source_figure(label, shown, shares))
+            seen |= {(place.file, line.number) for line in shown.lines}
+        else:
+            absent = find_source(place.file, sources) is None and not parts
+            note = " (no source in the session)" if absent else ""
+            parts.append(Html('<p class="place"><code>{}</code>{}</p>').format(label, note))
+    return Html().join(parts)
+
+
+def _source_figure(label: str, shown: Excerpt, heat: Mapping[int, float]) -> Html:
+    lines = Html().join(
+        Html('<span class="line{}"><i>{}</i>{}{}\n</span>').format(
+            " hit" if line.marked else "",
+            line.number,
+            _share(heat.get(line.number)) if heat else "",
+            line.text,
+        )
+        for line in shown.lines
+    )
+    rest = notes([f"{words.plural(shown.left_out, 'more line')}."] if shown.left_out else [])
+    return Html(
+        '<figure class="source"><figcaption><code>{0}</code></figcaption>'
+        '<pre tabindex="0" role="region" aria-label="Source of {0}"><code>{1}</code></pre>{2}</figure>'
+    ).format(label, lines, rest)
+
+
+def _share(ratio: float | None) -> Html:
+    """The cost of a line, in a column next to its number."""
+    return Html("<b>{}</b>").format(f"{words.percent(ratio)} %" if ratio is not None else "")

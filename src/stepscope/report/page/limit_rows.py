@@ -1,0 +1,106 @@
+"""Whether ops are as fast as they can be here, as rows shared by terminal, Markdown and page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from stepscope.report import words
+from stepscope.report.marked import Html
+from stepscope.report.page import tables
+from stepscope.tables.units import format_ns, format_ratio
+
+if TYPE_CHECKING:
+    from stepscope.model.report.limits import Limits, OpLimit
+
+SHOWN = 12
+"""Rows in Markdown and on the page; report.json has all."""
+HEAD = (
+    "op",
+    "inputs",
+    "where",
+    "share of compute",
+    "in the steps",
+    "alone",
+    "reached",
+    "rate alone",
+    "of the roof",
+    "answer",
+)
+NUMERIC = frozenset(HEAD[3:9])
+CODED = ("op", "where")
+_GIGA = 1e9
+_BUSY = 0.05
+"""Share of the CPUs in use by others from which that is said."""
+
+
+class Row(NamedTuple):
+    """One op, as text; columns as ``HEAD``."""
+
+    op: str
+    inputs: str
+    where: str
+    share: str
+    step: str
+    alone: str
+    reached: str
+    rate: str
+    roof: str
+    answer: str
+
+
+def rows(limits: Limits) -> list[Row]:
+    """The heaviest ops."""
+    return [_row(op) for op in limits.ops[:SHOWN]]
+
+
+def _row(op: OpLimit) -> Row:
+    return Row(
+        words.printable(op.type),
+        ", ".join(words.printable(text) for text in op.inputs),
+        f"{words.printable(op.file)}:{op.line}" if op.file else "",
+        format_ratio(op.ratio),
+        format_ns(op.step_ns),
+        format_ns(op.alone_ns) if op.alone_ns else "",
+        format_ratio(op.reached_ratio) if op.alone_ns else "",
+        _rate(op) if op.alone_ns else "",
+        format_ratio(op.roof_ratio) if op.roof_ratio else "",
+        _answer(op),
+    )
+
+
+def _rate(op: OpLimit) -> str:
+    """Operations per second, or bytes where an op does few."""
+    if op.flops_per_s >= op.bytes_per_s:
+        return f"{op.flops_per_s / _GIGA:,.1f} GFLOP/s"
+    return f"{op.bytes_per_s / _GIGA:,.1f} GB/s"
+
+
+def _answer(op: OpLimit) -> str:
+    said = "as fast as it can be here" if op.proven else f"not proven: {words.printable(op.why)}"
+    half = [text for text in op.cheaper if text.endswith("float16")]
+    return f"{said}; {half[0]}" if half else said
+
+
+def notes(limits: Limits) -> list[str]:
+    """The roofs, and what limits the answer."""
+    found = []
+    roofs = limits.roofs
+    if roofs is not None:
+        found.append(
+            f"the machine's roofs: {roofs.flops_per_s / _GIGA:,.1f} GFLOP/s in float32 products, "
+            f"{roofs.memory_bytes_per_s / _GIGA:,.1f} GB/s in memory, {format_ns(round(roofs.fixed_ns))} for a small op"
+        )
+    if limits.others_cores >= _BUSY * limits.cores:
+        found.append(f"other processes used {limits.others_cores:.1f} of {limits.cores} CPUs while the ops ran alone")
+    if limits.problem:
+        found.append(f"not all ops were run alone: {words.printable(limits.problem)}")
+    return found
+
+
+def page(limits: Limits | None) -> Html:
+    """The table as markup for the page; empty without one."""
+    if limits is None:
+        return Html()
+    table = tables.named_table(HEAD, rows(limits), NUMERIC, coded=CODED)
+    said = tables.paragraphs(notes(limits))
+    return Html('<div class="card"><p>{}.</p>{}{}</div>').format(limits.text, table, said)

@@ -1,0 +1,206 @@
+"""The ledger of the report: its parts as entries, with words and places."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stepscope.causes.general import phase_lines
+from stepscope.derive.input import pipeline
+from stepscope.derive.ledger import build as ledgers
+from stepscope.derive.ledger import loop_edges, outside
+from stepscope.derive.ledger.spots import Spots
+from stepscope.derive.numeric import intervals
+from stepscope.model.log.events import FRAMEWORKS, Framework
+from stepscope.model.report.components import COMPONENTS
+from stepscope.model.report.ledger import NO_STEPS, LedgerEntry
+from stepscope.report.sections import step_summary
+from stepscope.tables.findings import Diagnostic
+from stepscope.tables.units import format_ns
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from stepscope.derive.ledger.part import Ledger, Part
+    from stepscope.derive.steps.steps import Steps
+    from stepscope.derive.view import SessionView
+    from stepscope.model.report.ledger import Phase
+    from stepscope.tables.place import Place
+
+OVERLAPS = "DX171"
+MAX_OVERLAP_RATIO = 0.01
+"""Share of the wall time above which an overlap of parts is reported: below it, all shares are right as printed."""
+NAMED = (
+    (Kind.GC, COMPONENTS["gc"].word),
+    (Kind.CALLBACK, COMPONENTS["callbacks"].word),
+    (Kind.NEXT, COMPONENTS["input-wait"].word),
+)
+"""Kinds of records that say what time outside of steps is, with the word of their component."""
+SAME_PACE = 1.25
+"""Factor between counted and timed steps from which the text says it."""
+MIN_NAMED_RATIO = 0.1
+"""Smallest share of such a part that is named."""
+NUMBERED: dict[Phase, str] = {
+    "start": "",
+    "imports": "",
+    "building": "",
+    "first-steps": "step",
+    "steps": "step",
+    "other-steps": "step",
+    "tracing": "trace",
+    "evaluation": "evaluation",
+    "saving": "save",
+    "between-steps": "",
+    "end": "",
+    "not-seen": "",
+}
+"""What the number of a phase counts; "" for phases that have none."""
+STEPS = frozenset({"first-steps", "steps", "other-steps", "evaluation"})
+"""Phases that a job has which makes steps."""
+
+
+def build(view: SessionView) -> tuple[tuple[LedgerEntry, ...], tuple[Diagnostic, ...]]:
+    """The entries of all ledgers, that of the job first, and what is wrong with them."""
+    if view.session.manifest.mode in {"attach", "import"}:
+        return (), ()
+    found = ledgers.ledgers(view.session, view.workers, view.get(step_summary.found), _Waits(view).of)
+    entries = tuple(entry for ledger in found for entry in _entries(view, ledger))
+    return entries, tuple(problem for ledger in found for problem in _problems(ledger))
+
+
+class _Waits:
+    """Input wait inside compiled calls, by maker."""
+
+    def __init__(self, view: SessionView) -> None:
+        self._view = view
+
+    def of(self, steps: Steps) -> float:
+        """Of the mean step."""
+        view = self._view
+        known = view.pipeline if steps is view.steps else pipeline.build(steps, view.traces.views)
+        return (known.wait_ns_per_execution if known is not None else None) or 0.0
+
+
+def _entries(view: SessionView, ledger: Ledger) -> list[LedgerEntry]:
+    spots = Spots(ledger)
+    return [
+        LedgerEntry(
+            phase=part.phase,
+            component=part.component,
+            maker=ledger.maker,
+            ns=part.ns,
+            ratio=part.ns / max(1, ledger.wall_ns),
+            unobserved_ratio=part.unobserved_ns / part.ns,
+            settled_by="unexplained",
+            text=_text(view, ledger, part),
+            where=_places(view, spots, part),
+        )
+        for part in ledger.parts
+    ]
+
+
+def _places(view: SessionView, spots: Spots, part: Part) -> tuple[Place, ...]:
+    found = (view.place(spot.file, spot.line, spot.end_line, spot.function) for spot in spots.of(part))
+    return tuple(dict.fromkeys(found))
+
+
+def _text(view: SessionView, ledger: Ledger, part: Part) -> str:
+    """What a part is, beyond its name."""
+    items = [_number(part), *_details(ledger, part)]
+    by, until_ns = phase_lines.launched(view.session.manifest, ledger.worker)
+    if part.phase == "start" and by:
+        items.append(_share_text(f"{by}, before it starts this process,", min(until_ns, part.ns)))
+    if part.unobserved_ns:
+        share = 100 * part.unobserved_ns / part.ns
+        what = "steps" if part.phase in {"steps", "between-steps"} else "calls"
+        items.append(f"{share:.0f} % extrapolated to {what} that were only counted{_pace(ledger, part)}")
+    without = _without_stacks(ledger, part)
+    if without >= MIN_NAMED_RATIO * part.ns:
+        items.append(f"{format_ns(without)} of it without stacks: calls were only counted meanwhile")
+    return "; ".join(item for item in items if item)
+
+
+def _pace(ledger: Ledger, part: Part) -> str:
+    """How the counted steps differ from the timed ones, which give them their parts."""
+    alike = part.phase != "steps" or 1 / SAME_PACE <= ledger.pace <= SAME_PACE
+    return "" if alike else f", which took {ledger.pace:.2g} times as long as the timed ones"
+
+
+def _without_stacks(ledger: Ledger, part: Part) -> int:
+    """Time of a part outside of steps in which calls were counted and no stack was sampled."""
+    if part.phase not in {"building", "between-steps", "end"}:
+        return 0
+    counted = outside.counted(ledger.worker, ledger.threads)
+    alone = intervals.without(counted, outside.sampled(ledger.worker, ledger.threads))
+    return intervals.total(intervals.clip(part.spans, alone))
+
+
+def _number(part: Part) -> str:
+    word = NUMBERED[part.phase]
+    if not word or not part.count:
+        return ""
+    return f"{part.count:,} {word}{'s' if part.count > 1 else ''}"
+
+
+def _details(ledger: Ledger, part: Part) -> list[str]:
+    match part.phase:
+        case "start":
+            said = ["the interpreter, and the program before it imports a framework"]
+        case "imports":
+            events = ledger.worker.all(Framework)
+            names = dict.fromkeys(event.name for event in events if event.name in FRAMEWORKS and event.dur)
+            said = [", ".join(names)]
+        case "first-steps":
+            said = [_share_text("tracing", _records_within(ledger, part, Kind.TRACE))]
+        case "building":
+            made = _records_within(ledger, part, Kind.BUILD)
+            said = [_before(ledger), _share_text("loading or making models and graphs", made)]
+        case "between-steps":
+            said = _within(ledger, part)
+        case "end":
+            said = [_share_text("finishing the interpreter", ledger.exit_ns), *_within(ledger, part)]
+        case "not-seen":
+            said = ["no record covers it"]
+        case _:
+            said = []
+    return said
+
+
+def _before(ledger: Ledger) -> str:
+    """What the time before the first step is; a job without steps has no such time."""
+    if not any(part.phase in STEPS for part in ledger.parts):
+        return NO_STEPS
+    if outside.is_sampled(ledger.worker):
+        return "Python up to the first step"
+    return "all up to the first step: other imports, data, models; no stacks were sampled"
+
+
+def _within(ledger: Ledger, part: Part) -> list[str]:
+    """What records show of a large share of the time outside of steps."""
+    times = [(word, _records_within(ledger, part, kind)) for kind, word in NAMED]
+    edges = loop_edges.build(ledger.worker, ledger.threads)
+    times += [(edge.what, intervals.total(intervals.clip(edge.spans, part.spans))) for edge in edges]
+    return [_share_text(word, ns) for word, ns in times if ns >= MIN_NAMED_RATIO * part.ns]
+
+
+def _share_text(what: str, ns: int) -> str:
+    """A part of a part."""
+    return f"{what} {format_ns(ns)} of it" if ns > 0 else ""
+
+
+def _records_within(ledger: Ledger, part: Part, kind: Kind) -> int:
+    """Time of the records of a kind within a part."""
+    records = outside.on_threads(ledger.worker, ledger.threads)
+    spans = outside.spans_of(records.take(records.kind == kind))
+    return intervals.total(intervals.clip(spans, part.spans))
+
+
+def _problems(ledger: Ledger) -> list[Diagnostic]:
+    """Parts that claim the same time."""
+    ratio = ledger.overlap_ns / max(1, ledger.wall_ns)
+    if ratio <= MAX_OVERLAP_RATIO:
+        return []
+    whose = "the job" if ledger.maker is None else f"maker {ledger.maker + 1} of its steps"
+    text = (
+        f"the ledger of {whose} adds up to {100 * (1 + ratio):.0f} % of its wall time: steps that were only counted "
+        "were faster than the observed ones; shares of the step's components are too large by as much"
+    )
+    return [Diagnostic(code=OVERLAPS, text=text)]

@@ -1,1 +1,0 @@
-"""Findings of the checker, for people and for other tools."""

@@ -1,0 +1,1 @@
+"""Starts a job in namespaces from which nothing gets out."""

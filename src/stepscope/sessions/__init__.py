@@ -1,0 +1,1 @@
+"""Stored sessions: open, complete, pack, merge, send and fetch."""

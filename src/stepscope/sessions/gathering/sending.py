@@ -1,0 +1,139 @@
+"""Sends a session to where those of all hosts are gathered, in parts; the last of them says that it is whole.
+
+Parts are numbered, and named after the job, the task and the session: sent again, they are the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from stepscope.launcher import scratch
+from stepscope.sessions import bundle
+from stepscope.sessions.gathering import opening
+from stepscope.sessions.gathering import target as targets
+from stepscope.sessions.gathering.gathered import COMPLETE, Gathered, SentPart
+from stepscope.tables import layout
+from stepscope.tables.errors import StepscopeError
+from stepscope.tables.units import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stepscope.model.session.session import Manifest
+    from stepscope.sessions.gathering.target import Target
+
+WAIT_S = 60.0
+"""Time that ``run`` gives to sending, when its job has ended and its report is shown."""
+TRIES = 5
+NOT_GATHERED = "gathering"
+"""Where a session of ``enable`` could not be sent, in the trouble file of its folder."""
+PAUSE_S = 0.5
+"""Time before a part is sent again, doubled with each try: a server that is started again is back within seconds."""
+
+
+def send(session: Path, place: Target) -> Gathered:
+    """Send a session. Return what was sent.
+
+    Raises:
+        SessionError: the session cannot be read, or is still written.
+        TargetError: the place does not take it.
+        OSError: there is no room to pack it.
+    """
+    from stepscope.store.manifests import read_manifest
+
+    with tempfile.TemporaryDirectory(prefix=scratch.prefix("gather")) as folder:
+        spool = Path(folder) / f"session{layout.PACKED_SUFFIX}"
+        bundle.pack(session, spool)
+        manifest = read_manifest(session)
+        stem = f"{_job(manifest)}/{_stem(manifest)}-{_safe(manifest.id)}"
+        whole = hashlib.sha256()
+        parts: list[SentPart] = []
+        with spool.open("rb") as stream:
+            while data := stream.read(targets.PART_BYTES):
+                whole.update(data)
+                part = SentPart(
+                    name=f"part-{len(parts) + 1:06d}", bytes=len(data), sha256=hashlib.sha256(data).hexdigest()
+                )
+                _put(place, f"{stem}/{part.name}", data)
+                parts.append(part)
+        about = Gathered(
+            id=manifest.id,
+            job=_job(manifest),
+            names=tuple(sorted(worker.member.name for worker in manifest.workers if worker.member is not None)),
+            started_unix_ns=manifest.started_unix_ns,
+            ended_ns=manifest.ended_ns,
+            host=manifest.host.name,
+            sha256=whole.hexdigest(),
+            parts=tuple(parts),
+        )
+        _put(place, f"{stem}/{COMPLETE}", msgspec.json.encode(about))
+    return about
+
+
+def outcome(
+    session: Path, url: str, key_file: Path | None, shown: Callable[[Path], str], *, ca_file: Path | None = None
+) -> tuple[bool, str]:
+    """Send a session within ``WAIT_S``; return whether it arrived, and one line that says so. Never raises."""
+    proof = (("--key-file", key_file), ("--ca-file", ca_file))
+    options = "".join(f" {name} {shlex.quote(str(file))}" for name, file in proof if file is not None)
+    again = f"stepscope gather send {shlex.quote(shown(session))} --to {shlex.quote(url)}{options}"
+    said: list[tuple[bool, str]] = []
+
+    def work() -> None:
+        try:
+            sent = send(session, opening.opened(url, key_file, ca_file))
+        except (StepscopeError, OSError, ValueError) as error:
+            said.append((False, f"not gathered: {error}; the session is here; send it later: {again}"))
+            return
+        size = format_bytes(sum(part.bytes for part in sent.parts))
+        said.append(
+            (True, f"{size} gathered at {url}; when all are there: stepscope merge {shlex.quote(url)}{options}")
+        )
+
+    thread = threading.Thread(target=work, name="stepscope-gather", daemon=True)  # a dead mount may never answer
+    thread.start()
+    try:
+        thread.join(WAIT_S)
+    except KeyboardInterrupt:
+        return False, f"not gathered: interrupted; send it later: {again}"
+    return (
+        said[0]
+        if said
+        else (False, f"not gathered: sending to {url} took more than {WAIT_S:.0f} s; send it later: {again}")
+    )
+
+
+def _put(place: Target, name: str, data: bytes) -> None:
+    for number in range(1, TRIES + 1):
+        try:
+            place.put(name, data)
+        except StepscopeError as error:
+            if number == TRIES or isinstance(error, targets.RefusedError):
+                raise
+            time.sleep(PAUSE_S * 2 ** (number - 1))
+        else:
+            return
+
+
+def _job(manifest: Manifest) -> str:
+    """Folder of the job: its id, or that of the only session it has."""
+    known = [worker.member.job_id for worker in manifest.workers if worker.member is not None and worker.member.job_id]
+    return _safe(known[0] if known else f"alone-{manifest.id}")
+
+
+def _stem(manifest: Manifest) -> str:
+    members = [worker.member for worker in manifest.workers if worker.member is not None]
+    return _safe(members[0].name if len(members) == 1 else manifest.name)
+
+
+def _safe(text: str) -> str:
+    plain = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "-" for c in text)
+    return plain[:50] or "job"

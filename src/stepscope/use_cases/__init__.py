@@ -1,0 +1,1 @@
+"""One function for each command and request; composes all below."""

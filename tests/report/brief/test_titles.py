@@ -1,0 +1,59 @@
+"""Short titles of findings."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from tests.report import samples
+
+from stepscope.report.brief import titles
+from stepscope.tables.place import Place
+
+
+@pytest.mark.parametrize(
+    ("text", "room", "said"),
+    [
+        (
+            "the input generator runs in Python; each step waits",
+            60,
+            "the input generator runs in Python; each step waits",
+        ),
+        ("the input generator runs in Python; each step waits", 40, "the input generator runs in Python"),
+        ("decode runs as Python (tf.py_function, slow), 31 ms per batch", 30, "decode runs as Python"),
+        (
+            "copies (977 KiB, twice) take 40 % of the step, with no kernel",
+            50,
+            "copies (977 KiB, twice) take 40 % of the step",
+        ),
+        ("frozen layers recompute the same features in every epoch", 30, "frozen layers recompute the …"),
+        ("GPU: it is idle for the first 25 s of the whole job", 30, "GPU: it is idle for the …"),
+        ("1,234,567 elements of a tensor that nobody ever uses", 30, "1,234,567 elements of a …"),
+    ],
+)
+def test_a_statement_is_whole_where_it_can_be(text: str, room: int, said: str) -> None:
+    """A text ends before its details: at a semicolon, colon or parenthesis, else at a comma, else at a word."""
+    assert titles.statement(text, room) == said
+
+
+def test_the_place_is_said_once() -> None:
+    """A title names the file without its folders and the line; not again if the detector's text does."""
+    deep = Place(file="a/b/train.py", line=24, function="read")
+    assert titles.title(samples.finding(title="reads are slow", where=(deep,))) == "reads are slow, train.py:24"
+    said = "the stage map takes 48 ms (train.py:24)"
+    assert titles.title(samples.finding(title=said, where=(deep,))) == said
+    assert titles.title(samples.finding(title="reads are slow", where=())) == "reads are slow"
+
+
+@given(
+    st.text(max_size=300),
+    st.text(max_size=200),
+    st.integers(min_value=0, max_value=10**9),
+    st.integers(min_value=60, max_value=200),
+)
+def test_no_title_is_longer(text: str, file: str, line: int, room: int) -> None:
+    """Whatever a program's names are, a title has at most 90 columns, and no more than there are."""
+    found = samples.finding(title=text, where=(Place(file=file, line=line),))
+    assert cell_len(titles.title(found, room)) <= min(room, 90)
+    assert titles.title(found, room).replace("�", "").isprintable()

@@ -1,0 +1,104 @@
+"""The verdict in plain words."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from tests.report import samples
+from tests.report.verdict_jobs import clean, entry, general
+
+from stepscope.report.brief import verdict_words
+from stepscope.tables.findings import Cost
+from stepscope.tables.place import Place
+
+replace = msgspec.structs.replace
+
+
+def with_first(**fields: object) -> str:
+    """The verdict of a job whose first finding has these fields."""
+    report = samples.input_bound()
+    return verdict_words.text(replace(report, findings=(replace(report.findings[0], **fields), *report.findings[1:])))
+
+
+def test_input_bound() -> None:
+    """A job that waits for its input is told how much, for what, and what mending it brings."""
+    said = "Input-bound: 61 % of each step waits for make_dataset, train.py:24. If fixed, about 2.4 times as fast."
+    assert verdict_words.text(samples.input_bound()) == said
+
+
+def test_a_job_that_does_not_wait_is_not_input_bound() -> None:
+    """A finding about the input of a job that computes is told by its title."""
+    report = samples.input_bound()
+    busy = replace(report, anatomy=samples.anatomy(10**8, call=0.95, input_wait=0.05))
+    assert verdict_words.text(busy).startswith(
+        "The input generator runs in Python; each step waits 48 of 79 ms for it, "
+    )
+    assert "Input-bound" not in verdict_words.text(busy)
+
+
+def test_other_causes() -> None:
+    """Saving is named as what holds the job up; a cause without a stage of its own by the finding's title."""
+    saving = with_first(title="x", pipeline_stage="storage", where=(Place(file="a/t.py", line=7, function="M.save"),))
+    assert saving.startswith("Held up by saving: 58 % of each step goes to M.save, t.py:7.")
+    assert with_first(title="the GIL is held", pipeline_stage="none", where=()).startswith(
+        "The GIL is held. Cost: 58 % of the run."
+    )
+    assert with_first(title="model.fit is called again", pipeline_stage="output-processing", where=()).startswith(
+        "model.fit is called again. Cost: 58 % of each step."
+    )
+
+
+@pytest.mark.parametrize(
+    ("ratio", "low", "high", "said"),
+    [
+        (0.83, 0.80, 0.86, "about 6 times"),
+        (0.5, 0.45, 0.55, "about 2 times"),
+        (0.5, 0.3, 0.7, "1.4 to 3 times"),
+        (0.11, 0.01, 0.85, "up to 7 times"),
+        (0.98, 0.93, 1.0, "at least 14 times"),
+        (0.5, 0.0, 1.0, "perhaps 2 times"),
+    ],
+)
+def test_a_speed_is_as_certain_as_its_cost(ratio: float, low: float, high: float, said: str) -> None:
+    """A wide interval is told by its ends, and one that reaches nothing or everything by the other end."""
+    assert verdict_words.speed(Cost(ratio=ratio, low=low, high=high)) == said
+
+
+def test_no_speed_without_a_cost() -> None:
+    """A suspicion, and what costs next to nothing, promise nothing."""
+    unknown = Cost(ratio=0.0, low=0.0, high=0.8, basis="unknown")
+    assert "times" not in with_first(cost=unknown, severity="ask")
+    assert with_first(cost=unknown, severity="ask", pipeline_stage="none").startswith("Perhaps the input generator")
+    assert "times" not in with_first(cost=Cost(ratio=0.04, low=0.03, high=0.05), severity="low")
+
+
+def test_without_findings() -> None:
+    """Nothing significant, no cause, and no known saving are told apart."""
+    assert verdict_words.text(clean()) == "Nothing significant found: compute takes 89 % of each step."
+    assert verdict_words.text(clean(entry(0.31))) == "No cause found: 31 % of the time is not explained."
+    listed = replace(clean(entry(0.9, "general"), entry(0.1)), findings=(general(),))
+    assert verdict_words.text(listed).startswith("No finding with a known saving; the largest part: garbage collection")
+
+
+def test_the_end_comes_first() -> None:
+    """A job that failed is told to have failed, whatever else is found."""
+    assert verdict_words.text(samples.no_steps()) == "Exit code 3. No findings: it ended before its first step."
+    assert verdict_words.text(samples.no_series()).startswith("Ended by signal 15. The callback")
+
+
+def test_without_steps_it_says_what_marks_them() -> None:
+    """A job of a framework whose steps are not seen: what its program can do."""
+    report = samples.no_steps()
+    session = replace(report.session, framework="jax 0.10.2", exit_code=0, end="clean")
+    assert verdict_words.text(replace(report, session=session)).endswith(
+        "stepscope.step() marks the steps of any loop."
+    )
+
+
+def test_speeds_are_of_the_steps_where_these_are_the_smaller_part() -> None:
+    """Steps that are a tenth of the run do not make the run six times as fast."""
+    few = replace(
+        samples.input_bound(), ledger=(entry(0.1, "finding"), entry(0.9, "general", phase="imports", component=""))
+    )
+    few = replace(few, session=replace(few.session, step_times=None))
+    assert verdict_words.text(few).endswith("If fixed, its steps are about 2.4 times as fast.")

@@ -1,0 +1,16 @@
+"""A cost that is paid once is not one of the step."""
+
+from types import ModuleType
+
+import msgspec
+
+from stepscope.report import words
+
+
+def test_time_before_the_first_step_is_of_the_run(samples: ModuleType) -> None:
+    """A finding whose time is lost in initialization costs run time, the same one in training costs the step."""
+    (first, *_) = samples.input_bound().findings
+    once = msgspec.structs.replace(first, exposed_stage="initialization")
+    assert not words.is_between_steps(first)
+    assert words.is_between_steps(once)
+    assert words.cost_text(once.cost, between_steps=words.is_between_steps(once)).endswith("of the run time")

@@ -1,0 +1,22 @@
+"""The order in which ops are replayed: time may end before all are."""
+
+from __future__ import annotations
+
+from stepscope.model.session.replays import Recipe, ReplayInput, ReplayNode, Tensor
+from stepscope.sidecar.op_replays import parts
+
+
+def product(size: int, dtype: str) -> Recipe:
+    side = Tensor(dtype=dtype, shape=(size, size))
+    given = ReplayInput(dtype=dtype, shape=side.shape)
+    node = ReplayNode(type="MatMul", attributes='{"transpose_a":false,"transpose_b":false}', inputs=((-1, 0), (-2, 0)))
+    return Recipe(inputs=(given, given), nodes=(node,), output=side)
+
+
+def test_single_precision_comes_with_each_op_in_double_precision() -> None:
+    """What may be half of the step is known before the last of the ops as they are."""
+    recipes = [product(512, "float64"), product(256, "float32"), product(128, "float64")]
+    (part,) = parts(recipes, 0, 1, roofs=False)
+    order = [(at, one.variant) for one in part.recipes for at, r in enumerate(recipes) if r.key() == one.key]
+    assert order[:5] == [(0, ""), (0, "float32"), (1, ""), (2, ""), (2, "float32")]
+    assert {variant for _, variant in order[5:]} == {"batch", "bfloat16"}
