@@ -16,23 +16,12 @@ from stepscope.derive.machine import system_calls
 from stepscope.derive.steps import step_makers
 from stepscope.derive.steps.anatomy import NAMED_BY
 from stepscope.derive.view import SessionView
-from stepscope.detectors import base, registry
-from stepscope.diagnosis import (
-    capture_account,
-    death,
-    exclusive,
-    imported_ranks,
-    joint,
-    known_defects,
-    nearby,
-    proofs,
-    proven,
-    settle,
-)
+from stepscope.diagnosis import capture_account, imported_ranks, joint, nearby, passes, settle
+from stepscope.diagnosis.passes import Facts
 from stepscope.model import frameworks
 from stepscope.model.log.events import FRAMEWORKS, AgentDiagnostic
 from stepscope.model.report.components import COMPONENTS, ComponentName
-from stepscope.model.report.report import Component, LineHeat, Report, SessionSummary, SourceCheck
+from stepscope.model.report.report import Component, LineHeat, Report, SessionSummary
 from stepscope.model.report.step_summary import StepTimes
 from stepscope.report import json_report, markdown, text
 from stepscope.report.page import html
@@ -56,32 +45,25 @@ from stepscope.report.sections.input import bound as input_bound
 from stepscope.report.sections.input import tree as input_tree
 from stepscope.report.sections.machine import clocks, links
 from stepscope.report.sections.memory import room as memory_room
-from stepscope.tables.errors import DamagedError
 from stepscope.tables.findings import Diagnostic
 from stepscope.tables.place import Place
 from stepscope.tables.units import format_number_of
 from stepscope.wire.kinds import Trait, kinds_with
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
     from pathlib import Path
 
     from stepscope.derive.job_framework import JobFramework
     from stepscope.derive.steps.steps import Steps
-    from stepscope.model.report.input_bound import InputBound
     from stepscope.model.report.op_summary import TracedSteps
     from stepscope.model.report.report import JobEnd
     from stepscope.model.session.session import Session
-    from stepscope.tables.findings import Checked, Finding
 
-"""Exit codes of a job that SIGKILL ended: its own, and a shell's that had started it."""
 HANGS = "HNG001"
 """The detector that names a dead thread where the job waits for it."""
 MAX_DIAGNOSTICS = 20
 """Most diagnostics in a report; further ones are dropped."""
 MAX_HOT_LINES = 100
-MAX_STATIC = 200
-"""Most static findings without a cost that are listed; further ones are only counted."""
 
 
 def write_reports(session_dir: Path) -> Report:
@@ -120,33 +102,31 @@ def report_of_view(view: SessionView) -> Report:
     ranks = view.get(traced_ranks.build)
     if ranks is not None:
         return imported_ranks.build(view, ranks, report_of_view)
-    found, checked, failures = base.run(registry.ALL, view)
     lines = HotLines(view)
-    specific, source_check, problems = _with_sources(view, lines, found, checked)
-    specific = death.joined(proven.joined(specific))
     anatomy = components(view)
     entries, overlaps = ledger.build(view)
-    settled = settle.build(view, specific, checked, anatomy, entries)
     ops, unread = op_table.build(view)
     traces, told = op_trace_summaries.build(session)
     traced, unseen = traced_steps.build(view)
     reach, unreached = input_bound.build(view)
     tree, unshown = input_tree.build(view)
     framework = view.get(job_framework.build)
+    facts = Facts(
+        view=view, lines=lines, anatomy=anatomy, bound=reach, parts=framework.parts if framework is not None else ()
+    )
+    found = passes.build(facts, entries)
     return Report(
         session=_summary(view, framework),
         overhead=capture_account.with_captures(overhead.account(view), session.manifest, traces, view.traces.others),
         anatomy=anatomy,
         stages=stage_shares.build(view),
-        findings=known_defects.annotated(
-            _annotated(settled.findings, session, anatomy, reach, framework.parts if framework else ()), view
-        ),
-        checked=(*checked, *settled.checked),
+        findings=found.findings,
+        checked=found.checked,
         diagnostics=_diagnostics(
             view,
-            (*failures, *settled.failures, *problems, *unread, *told, *unseen, *unreached, *unshown, *overlaps),
+            (*found.diagnostics, *unread, *told, *unseen, *unreached, *unshown, *overlaps),
             traced=traced,
-            hangs=any(f.code == HANGS for f in specific),
+            hangs=any(f.code == HANGS for f in found.findings),
         ),
         tasks=view.get(tasks.build),
         ops=ops,
@@ -154,7 +134,7 @@ def report_of_view(view: SessionView) -> Report:
         input_bound=reach,
         input_tree=tree,
         line_heat=_line_heat(view, lines),
-        source_check=source_check,
+        source_check=found.source_check,
         slow_steps=step_detail.slow_steps(view),
         series=series.build(view),
         op_traces=traces,
@@ -162,26 +142,14 @@ def report_of_view(view: SessionView) -> Report:
         traced=traced,
         memory=view.get(translation.maps),
         memory_room=memory_room.build(view),
-        ledger=settled.ledger,
+        ledger=found.ledger,
         turns=turns.build(view),
         system_calls=system_calls.summary(session, view.steps),
         links=links.build(view),
         clocks=clocks.build(view),
         cluster=members.build(view),
-        unexplained_ratio=settle.unexplained(settled.ledger),
+        unexplained_ratio=settle.unexplained(found.ledger),
     )
-
-
-def _annotated(
-    findings: tuple[Finding, ...],
-    session: Session,
-    anatomy: tuple[Component, ...],
-    bound: InputBound | None,
-    parts: Collection[str],
-) -> tuple[Finding, ...]:
-    """Findings with what several cost together, the captures that they rest on, and the trials that prove them."""
-    accounted = capture_account.annotated(findings, session.manifest)
-    return proofs.annotated(exclusive.annotated(accounted, anatomy), session.manifest, bound, parts)
 
 
 def _line_heat(view: SessionView, lines: HotLines) -> tuple[LineHeat, ...]:
@@ -189,38 +157,6 @@ def _line_heat(view: SessionView, lines: HotLines) -> tuple[LineHeat, ...]:
         LineHeat(file=view.place(file, line).file, line=line, ratio=ratio)
         for file, line, ratio in lines.hottest(MAX_HOT_LINES)
     )
-
-
-def _with_sources(
-    view: SessionView, lines: HotLines, found: tuple[Finding, ...], checked: tuple[Checked, ...]
-) -> tuple[tuple[Finding, ...], SourceCheck | None, tuple[Diagnostic, ...]]:
-    """The findings, joined with static findings in the session's sources."""
-    from stepscope.diagnosis.static import (
-        join,  # the sidecar of a job that runs for days never needs the checker
-        static_check,  # the sidecar of a job that runs for days never needs the checker
-    )
-
-    try:
-        static = static_check.check(view, lines.files())
-        if static is None:
-            return found, None, ()
-        joined = join.join(view, found, checked, static.hits, lines)
-    except DamagedError:
-        raise
-    except Exception as error:  # noqa: BLE001 - a wall (STYLE 4.4): what was measured is reported all the same
-        failed = f"the static check of the sources failed: {type(error).__name__}: {error}"
-        return found, None, (Diagnostic(code="DX075", text=failed),)
-    said = SourceCheck(
-        tensorflow=".".join(map(str, static.target.tensorflow)),
-        files=static.files,
-        lines=static.lines,
-        rules=static.rules,
-        findings=joined.rest[:MAX_STATIC],
-        not_shown=max(0, len(joined.rest) - MAX_STATIC),
-        left_out=static.left_out,
-        command=static_check.command(static.target, joined.rest),
-    )
-    return joined.findings, said, static.diagnostics
 
 
 def _summary(view: SessionView, framework: JobFramework | None) -> SessionSummary:
