@@ -7,7 +7,6 @@ loaded. Another user's files are limited in size and shown without control chara
 from __future__ import annotations
 
 import os
-import pwd
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -166,6 +165,8 @@ def _owner(run: Path) -> int:
 
 
 def _user(uid: int) -> str:
+    import pwd  # reports are read where nothing runs, without it
+
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:

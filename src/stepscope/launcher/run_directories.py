@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import time
@@ -99,6 +98,8 @@ def _alive(name: str) -> bool:
 
 def _locked(run: Path) -> bool:
     """Whether a sidecar is at work."""
+    import fcntl  # reports are read where nothing runs, without it
+
     try:
         fd = os.open(run / rundir.LOCK_NAME, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:

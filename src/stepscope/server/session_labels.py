@@ -6,7 +6,6 @@ it is moved or packed (decision 0073).
 
 from __future__ import annotations
 
-import fcntl
 import os
 from contextlib import contextmanager
 from pathlib import Path
@@ -80,7 +79,7 @@ class SessionLabels:
         except OSError as error:
             raise UsageError(f"{self._file}: {error.strerror}; expected a folder that can be written") from error
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX)
+            _wait_for(fd)
             yield
         finally:
             os.close(fd)
@@ -94,3 +93,12 @@ class SessionLabels:
             self._known, self._stamp = _LABELS.decode(self._file.read_bytes()), stamp
         except (OSError, msgspec.DecodeError):  # none yet, or damaged: what was read last stands
             return
+
+
+def _wait_for(fd: int) -> None:
+    """The lock of a file, until it is closed; where there are none, one server at a time has to do."""
+    try:
+        import fcntl
+    except ImportError:
+        return
+    fcntl.flock(fd, fcntl.LOCK_EX)

@@ -34,8 +34,14 @@ def complete(path: Path) -> bool:
     """
     if not path.is_dir() or not layout.is_session(path):
         return False
-    from stepscope.collector.recover import recover
+    from stepscope.store.manifests import read_manifest
 
+    if read_manifest(path).state != "running":
+        return False
+    try:
+        from stepscope.collector.recover import recover
+    except ImportError:  # another system than Linux: its run is elsewhere
+        return False
     return recover(path)
 
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope._version import __version__
-from stepscope.collector import host_members
 from stepscope.launcher import scratch
 from stepscope.model.session.merged import MergedMember
 from stepscope.report.sections import failures
@@ -171,12 +170,13 @@ def joint_of(session: Path) -> Path | None:
 
 
 def offer(session: Path, shown: Callable[[Path], str] = str) -> str:
-    """One line that says where the joint report is, or which sessions in the same folder are of the same job, and the
-    command that joins them.
+    """One line: where the joint report is, or which sessions in the same folder are of the same job, and the command
+    that joins them; "" if the session is no member's, or its folder holds none of the others.
 
-    ``""``: the session is no member's, or its folder holds none of the others. Reads only manifests, of at most
-    ``MOST_SESSIONS`` sessions, the newest first.
+    Reads only manifests, of at most ``MOST_SESSIONS`` sessions, the newest first.
     """
+    from stepscope.collector import host_members  # only Linux has what it needs
+
     try:
         joint = joint_of(session)
         if joint is not None:
