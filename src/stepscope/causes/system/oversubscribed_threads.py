@@ -3,6 +3,8 @@
 The number of threads runnable at once distinguishes oversubscription from a large pool that sleeps; the number of
 threads that share the work evenly distinguishes it from one busy thread among many small ones. Neighbours make each
 thread wait longer but make no more threads runnable, so both hold on a busy machine.
+
+Serves oversubscribed_threads and spinning_session_threads.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import numpy as np
 
 from stepscope.causes.system import contention
 from stepscope.derive.python import stack_samples
-from stepscope.model.log.events import ThreadSeen
+from stepscope.model.log.events import InferenceSession, ThreadSeen
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -49,6 +51,53 @@ class Oversubscription:
     """Where these threads run."""
     settings: tuple[tuple[str, int], ...]
     """(file, line) of user code that sets numbers of threads."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spinning:
+    """Threads of ONNX Runtime that wait actively between its runs, while the steps' thread wants a CPU."""
+
+    sessions: tuple[InferenceSession, ...]
+    """Whose threads do so."""
+    cores: float
+    """CPUs that they take while no run is under way, at least."""
+    wait: float
+    """Share of the wall time in which the steps' thread waits for a CPU because of them."""
+    outside: float
+    """Share of the wall time that is in no run."""
+
+    @property
+    def least(self) -> float:
+        """What of the wait is outside of runs, if all of a run were such a wait."""
+        return max(0.0, self.wait - (1.0 - self.outside))
+
+
+def spinning(view: StepsView) -> Spinning | None:
+    """None if no session's threads may, or if threads were not sampled.
+
+    Threads run while no run is under way: beyond what a run could use at most, all CPUs. Those of the job's own Python
+    work, so they are none of them. What other processes take of the CPUs is not their doing.
+    """
+    steps, used, anatomy = view.steps, view.get(contention.build), view.anatomy
+    sessions = tuple(one for one in steps.worker.all(InferenceSession) if one.spins and one.intra_op_threads != 1)
+    if not sessions or used is None or used.thread is None or anatomy is None:
+        return None
+    lo, hi = steps.span
+    table = view.session.threads
+    table = table.take((table.pid == steps.worker.info.pid) & (table.at_ns >= lo) & (table.at_ns <= hi))
+    if len(table) == 0:
+        return None
+    cpu = _used(table.native, table.run_ns)
+    span = max(1, int(table.at_ns.max() - table.at_ns.min()))
+    python, _ = _python_threads(view, cpu)
+    theirs = (float(sum(cpu.values())) - python) / span - used.thread.run
+    running = anatomy.ratio("call")
+    return Spinning(
+        sessions=sessions,
+        cores=theirs - running * used.available,
+        wait=used.thread.wait * theirs / max(1e-9, theirs + used.others) if theirs > 0 else 0.0,
+        outside=1.0 - running,
+    )
 
 
 def build(view: StepsView) -> Oversubscription | None:
