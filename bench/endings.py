@@ -94,8 +94,8 @@ def run(pair: Pair, stepscope: Sequence[str], state: str) -> Row:
 
 @contextlib.contextmanager
 def busy(load: str) -> Iterator[None]:
-    """Fill the cores with programs that compute, if the load is to be full."""
-    command = ["nice", "-n", "19", "/bin/sh", "-c", "while :; do :; done"]
+    """Fill the cores with programs that compute, if the load is to be full; they end with the bench."""
+    command = ["setpriv", "--pdeathsig", "KILL", "nice", "-n", "19", "/bin/sh", "-c", "while :; do :; done"]
     spinning = [subprocess.Popen(command) for _ in os.sched_getaffinity(0)] if load == "full" else []
     try:
         yield
