@@ -79,10 +79,9 @@ def table(verdicts: Sequence[Verdict]) -> str:
     all_of_them = _judge.shares(verdicts)
     pairs = sum(not one.clean for one in verdicts)
     said = ", ".join(f"{check} {all_of_them[check]:.0%}" for check in (*CHECKS, "precision"))
-    alarms = sum(one.wrong for one in verdicts if one.clean)
-    return "\n".join(
-        [*lines, "", f"{pairs} pairs: {said}; {alarms} false alarms on {len(verdicts) - pairs} programs", ""]
-    )
+    alarms, clean = sum(one.wrong for one in verdicts if one.clean), len(verdicts) - pairs
+    last = f"{pairs} pairs: {said}; {alarms} false alarms on {clean} clean programs"
+    return "\n".join([*lines, "", last, ""])
 
 
 def main() -> int:
