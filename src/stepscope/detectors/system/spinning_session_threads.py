@@ -11,10 +11,10 @@ a container of two CPUs on a host of many, a session has a thread for each core 
 ## Evidence
 `idle_cores`: CPUs that the process's threads take while no run is under way, at least: beyond all CPUs during the runs,
 without the job's own Python threads. `waiting_ratio`: share of the time in which the steps' thread was runnable and had
-no CPU (schedstat), without what other processes took. The cost is that wait, as far as it is not in the runs.
+no CPU (schedstat), without what other processes took. The cost is the part of that wait that is not in the runs.
 
 ## Known limits
-Threads of other libraries that spin (OpenMP's) in such a process are not told apart from the session's. A run may take
+Threads of other libraries that spin (OpenMP's) in such a process count as the session's. A run may take
 a little longer if its threads sleep first.
 
 ## Remedy
