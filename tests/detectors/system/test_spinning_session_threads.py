@@ -118,3 +118,15 @@ def test_what_others_take_is_not_the_sessions_doing() -> None:
     assert beside.cost.ratio == pytest.approx(0.45 * 1.2 / 1.8, abs=0.01)
     assert alone.cost.low == pytest.approx(0.4, abs=0.01)
     assert alone.cost.high == pytest.approx(0.5, abs=0.01)
+
+
+def test_what_waits_for_them_is_not_the_loops_python() -> None:
+    """The code between two runs waits half of its 90 %: it would take the other half on free CPUs."""
+    found = {}
+    for spins in (True, False):
+        job = spinning(spins=spins)
+        job.sources[SCRIPT] = "def main():\n    while feed:\n        batch = clean(feed)\n        session.run(batch)\n"
+        job.samples([n * STEP + 40 * MS for n in range(STEPS)], Frame(SCRIPT, "main", 3), Frame("/job/c.py", "clean", 2))
+        found[spins] = {one.code: one.cost.ratio for one in find(job)}
+    assert found[True]["INP004"] == pytest.approx(found[False]["INP004"] / 2, rel=0.01)
+    assert found[True]["INP004"] + found[True]["CFG007"] == pytest.approx(0.9, abs=0.01)

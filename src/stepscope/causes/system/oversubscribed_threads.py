@@ -4,7 +4,7 @@ The number of threads runnable at once distinguishes oversubscription from a lar
 threads that share the work evenly distinguishes it from one busy thread among many small ones. Neighbours make each
 thread wait longer but make no more threads runnable, so both hold on a busy machine.
 
-Serves oversubscribed_threads and spinning_session_threads.
+Serves oversubscribed_threads and spinning_session_threads; detectors of the loop's Python leave out what that waits.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ SETTINGS = re.compile(
     r"|int(?:ra|er)_op_num_threads\s*=|max_intra_op_parallelism|ThreadPool(?:Executor)?\(|Thread\(|set_num_threads|OMP_NUM_THREADS|MKL_NUM_THREADS"
 )
 """Python code that sets a number of threads."""
+MIN_SPINNING_CORES = 0.25
+"""CPUs taken between the runs from which threads spin: those that sleep soon after a run take less."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +100,12 @@ def spinning(view: StepsView) -> Spinning | None:
         wait=used.thread.wait * theirs / max(1e-9, theirs + used.others) if theirs > 0 else 0.0,
         outside=1.0 - running,
     )
+
+
+def waits_for_spinning(view: StepsView) -> float:
+    """Share of the wall time, outside of runs too, in which the steps' thread waits for a CPU that such threads have."""
+    found = view.get(spinning)
+    return found.wait if found is not None and found.cores >= MIN_SPINNING_CORES else 0.0
 
 
 def build(view: StepsView) -> Oversubscription | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.general import waits
 from stepscope.causes.host import user_spans
-from stepscope.causes.system import caches
+from stepscope.causes.system import caches, oversubscribed_threads
 from stepscope.derive import unmeasured
 from stepscope.derive.numeric import proportion
 from stepscope.derive.python import costly, doing, hot_spots, known_python, stack_samples
@@ -48,7 +48,8 @@ class LoopPython:
     """Part of the loop's own Python, by its samples."""
 
     share: float
-    """Share of the steady wall time in all of the loop's Python."""
+    """Share of the steady wall time in all of the loop's Python, without its waits for CPUs that threads of ONNX Runtime
+    hold between two runs (CFG007): it would be as long on free ones."""
     part: float
     """Part of ``share`` that falls on ``spots``."""
     spots: tuple[HotSpot, ...]
@@ -205,8 +206,8 @@ def _inner(sample: Sample, around: Collection[tuple[str, str]]) -> costly.Path:
 
 def find(view: StepsView, params: Params, wanted: Callable[[HotSpot], bool]) -> LoopPython | None:
     """The loop's Python on the wanted spots; None if it takes too little time or has too few samples."""
-    anatomy = view.anatomy
-    if anatomy.ratio("other-python") < params.min_ratio:
+    share = view.anatomy.ratio("other-python") * (1.0 - oversubscribed_threads.waits_for_spinning(view))
+    if share < params.min_ratio:
         return None
     every = view.hot_spots("other-python")
     waiting = waits.functions(view, "other-python")
@@ -218,7 +219,7 @@ def find(view: StepsView, params: Params, wanted: Callable[[HotSpot], bool]) -> 
         and waiting.get((s.culprit.file, s.culprit.function), 0.0) < MAX_WAITING * s.ratio
     )
     found = LoopPython(
-        share=anatomy.ratio("other-python"),
+        share=share,
         part=sum(s.ratio for s in mine),
         spots=mine,
         count=sum(s.samples for s in mine),

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 class Params:
     """Thresholds."""
 
-    min_cores: float = 0.25
-    """CPUs taken between the runs: threads that sleep soon after a run take less."""
+    min_cores: float = oversubscribed_threads.MIN_SPINNING_CORES
+    """CPUs taken between the runs."""
     min_ratio: Ratio = Ratio(0.1)
     """Of the time: medium severity begins here (DESIGN 3.3), and threads wait for a CPU on every shared host."""
 
