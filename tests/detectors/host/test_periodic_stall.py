@@ -173,7 +173,7 @@ def bursts(*, source: str = "", sampled: bool = False) -> Job:
 @pytest.mark.parametrize(
     ("source", "sampled", "who", "remedy"),
     [
-        ("", False, "something that was not seen (a wait for batches, or PyTorch's work)", "find-what-stalls"),
+        ("", False, "something that was not seen interrupts the steps", "find-what-stalls"),
         ("batch = next(it, None)", True, "the wait for a batch", "batches-ahead"),
         ("for batch in data:", True, "the wait for a batch", "batches-ahead"),
         ("log(loss)", True, "slow Python in", ""),
@@ -185,3 +185,24 @@ def test_a_wait_for_batches_is_not_to_come_less_often(source: str, sampled: bool
     assert who in found.title
     ids = [one.id for one in found.remedies]
     assert ids == [remedy] if remedy else "find-what-stalls" not in ids
+
+
+@pytest.mark.parametrize(("usual", "named"), [(0, True), (5, True), (60, False)])
+def test_code_is_named_that_makes_stalls_longer_than_usual_steps(usual: int, named: bool) -> None:
+    """Where a machine interrupts the steps, they are interrupted in what they always do.
+
+    Each step of PyTorch takes 80 ms, ``usual`` of them in line 42; every fourth takes 80 ms more there.
+    """
+    job = Job()
+    job.framework("torch", "2.13.0")
+    step = job.call(Kind.APPLY, "optimizer step", role="optimizer", call_file=SCRIPT, call_line=44)
+    at, here, there = 0, Frame(SCRIPT, "encode", 42), Frame(SCRIPT, "main", 43)
+    for number in range(400):
+        step.at(at, 0)
+        more = 80 * (number % 4 == 3)
+        inside = usual + (more if usual < more else more * usual // 80)
+        for frame, first, count in ((here, 1, inside), (there, 1 + inside, 80 + more - inside)):
+            job.samples([at + (first + k) * MS for k in range(0, count, 5)], frame, dur=5 * MS)
+        at += (81 + more) * MS
+    (found,) = (one for one in look(job)[0] if one.code == "HST009")
+    assert ("in encode" in found.title) is named

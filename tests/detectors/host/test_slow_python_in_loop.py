@@ -6,7 +6,7 @@ import pytest
 from tests.derive.sessions import MS, SCRIPT, US, Frame, Job
 from tests.detectors.asking import codes
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
-from tests.detectors.jobs import PERIOD, REPORT, STEPS, sampled, train_loop, unsampled
+from tests.detectors.jobs import MAKE, PERIOD, REPORT, STEPS, sampled, train_loop, unsampled
 
 from stepscope.detectors.host.slow_python_in_loop import DETECTOR
 from stepscope.wire.kinds import Kind
@@ -169,3 +169,17 @@ def test_what_runs_the_loop_is_no_function_to_run_less_often() -> None:
     seen, _ = look(DETECTOR, job)
     assert sorted(finding.where[0].function for finding in seen) == ["note", "scale", "tidy"]
     assert [round(finding.cost.ratio, 1) for finding in seen] == [0.2, 0.2, 0.2]
+
+
+@pytest.mark.parametrize(
+    ("statement", "first"), [("scores.put(loss)", "vectorise"), ("log.put(loss)", "do-it-less-often")]
+)
+def test_what_the_next_step_reads_is_not_to_run_less_often(statement: str, first: str) -> None:
+    """Batches are drawn by scores that the code changes: only a faster change helps. A log may be written rarely."""
+    job = sampled(after=50 * MS)
+    lines = job.sources[SCRIPT].split("\n")
+    lines[MAKE - 1] = lines[MAKE - 1].partition("=")[0] + "= make_batch(scores.draw())"
+    lines[REPORT - 1] = lines[REPORT - 1][: -len(lines[REPORT - 1].lstrip())] + statement
+    job.sources[SCRIPT] = "\n".join(lines)
+    (found,) = look(DETECTOR, job)[0]
+    assert found.remedies[0].id == first

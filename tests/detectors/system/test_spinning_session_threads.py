@@ -44,7 +44,9 @@ def spinning(
     job.event(
         InferenceSession(model="m.onnx", intra_op_threads=threads, spins=spins, file=SCRIPT, line=7, function="main")
     )
-    job.call(Kind.INFERENCE, "m.onnx", call_file=SCRIPT, call_line=12).every(STEP, STEPS, dur=run, start=STEP - run)
+    job.call(Kind.INFERENCE, "m.onnx", call_file=SCRIPT, call_line=12, call_function="main").every(
+        STEP, STEPS, dur=run, start=STEP - run
+    )
     own = (100 - waits) / 100
     job.machine(SECONDS, cpus=2, got=own + theirs / 100, waiting=waits / 100 + 1, others=others)
     at = np.arange(SECONDS + 1, dtype=np.int64) * S
@@ -125,8 +127,11 @@ def test_what_waits_for_them_is_not_the_loops_python() -> None:
     found = {}
     for spins in (True, False):
         job = spinning(spins=spins)
-        job.sources[SCRIPT] = "def main():\n    while feed:\n        batch = clean(feed)\n        session.run(batch)\n"
-        job.samples([n * STEP + 40 * MS for n in range(STEPS)], Frame(SCRIPT, "main", 3), Frame("/job/c.py", "clean", 2))
+        loop = ["def main():", "    while feed:", "        batch = clean(feed)", "        session.run(batch)"]
+        job.sources[SCRIPT] = "\n".join(["", *[""] * 7, *loop])  # the run stands in line 12
+        job.samples(
+            [n * STEP + 40 * MS for n in range(STEPS)], Frame(SCRIPT, "main", 11), Frame("/job/c.py", "clean", 2)
+        )
         found[spins] = {one.code: one.cost.ratio for one in find(job)}
     assert found[True]["INP004"] == pytest.approx(found[False]["INP004"] / 2, rel=0.01)
     assert found[True]["INP004"] + found[True]["CFG007"] == pytest.approx(0.9, abs=0.01)

@@ -102,3 +102,13 @@ def test_speeds_are_of_the_steps_where_these_are_the_smaller_part() -> None:
     )
     few = replace(few, session=replace(few.session, step_times=None))
     assert verdict_words.text(few).endswith("If fixed, its steps are about 2.4 times as fast.")
+
+
+def test_a_small_thing_of_unknown_cause_is_no_verdict() -> None:
+    """Beside much time that nothing explains, it is said that no cause was found."""
+    report = samples.input_bound()
+    small = replace(report.findings[0], title="something interrupts the steps", cause="unknown", pipeline_stage="none")
+    small = replace(small, cost=Cost(ratio=0.03, low=0.02, high=0.04))
+    left = replace(report, findings=(small,), unexplained_ratio=0.75)
+    assert not verdict_words.text(left).startswith("Something")
+    assert verdict_words.text(replace(left, unexplained_ratio=0.02)).startswith("Something interrupts the steps")

@@ -5,6 +5,7 @@ Serves python_input_in_loop and slow_python_in_loop.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.derive.python import loop_source, stack_samples
@@ -20,8 +21,37 @@ def build(view: SessionView, spot: HotSpot) -> loop_source.Role:
     User code reached from the call's own statement makes its arguments, or receives its result. Outside of the function
     that makes the call, the statement that calls that function is the call's.
     """
-    if view.loop is None or view.steps is None or spot.statement is None:
+    call = _call_near(view, spot)
+    if call is None or spot.statement is None:
         return "unknown"
+    role = loop_source.role_of_line(call.source, call.line, spot.statement.line, call.model_lines)
+    if role != "call" or (spot.culprit.file, spot.culprit.function) == (spot.statement.file, spot.statement.function):
+        return role
+    return loop_source.role_within(call.source, call.line, spot.entered, call.step)
+
+
+def keeps_state(view: SessionView, spot: HotSpot) -> bool:
+    """Whether a hot spot's statement changes an object that another statement of each step reads."""
+    call = _call_near(view, spot)
+    if call is None or spot.statement is None:
+        return False
+    return loop_source.keeps_state(call.source, call.line, spot.statement.line)
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """The call of the step, or of the function around it, in the function of a hot spot's statement."""
+
+    source: str
+    line: int
+    step: str
+    """What is called."""
+    model_lines: frozenset[int]
+
+
+def _call_near(view: SessionView, spot: HotSpot) -> _Call | None:
+    if view.loop is None or view.steps is None or spot.statement is None:
+        return None
     at = (spot.statement.file, spot.statement.function)
     if at == view.loop:
         step = view.steps.call.text if view.steps.call else ""
@@ -31,11 +61,7 @@ def build(view: SessionView, spot: HotSpot) -> loop_source.Role:
         outer = functions.index(at)
         step, line, model = functions[outer - 1][1].rpartition(".")[2], view.callers[outer - 1].line, frozenset[int]()
     source = view.source_of(at[0])
-    if source is None or line is None:
-        return "unknown"
-    role = loop_source.role_of_line(source, line, spot.statement.line, model)
-    deeper = (spot.culprit.file, spot.culprit.function) != at
-    return loop_source.role_within(source, line, spot.entered, step) if role == "call" and deeper else role
+    return _Call(source, line, step, model) if source is not None and line is not None else None
 
 
 def model_lines(view: SessionView) -> frozenset[int]:

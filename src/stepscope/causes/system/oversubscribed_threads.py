@@ -103,7 +103,7 @@ def spinning(view: StepsView) -> Spinning | None:
 
 
 def waits_for_spinning(view: StepsView) -> float:
-    """Share of the wall time, outside of runs too, in which the steps' thread waits for a CPU that such threads have."""
+    """Share of the wall time, outside of runs too, in which the steps' thread waits for CPUs that these have."""
     found = view.get(spinning)
     return found.wait if found is not None and found.cores >= MIN_SPINNING_CORES else 0.0
 

@@ -51,6 +51,9 @@ _SAME_SIZE = 0.4
 _ENRICHED = 3.0
 """Code of another thread, or a neighbour, is named if it is this much more active in stalls than outside."""
 _MIN_RIVAL_CORES = 0.3
+_HALFWAY = 0.5
+"""Code is in the stalls if its part of what they take beyond usual steps is at least halfway from its part of those to
+all: where the machine interrupts the steps, the code is what it is in any step."""
 MIN_EXPLAINED = 0.5
 """Share of the stalls' time from which another function, called every N steps (a validation), explains them."""
 
@@ -206,26 +209,32 @@ def _name(view: StepsView, component: ComponentName, windows: tuple[I64, I64]) -
 
 
 def _spot(view: StepsView, component: ComponentName, windows: tuple[I64, I64]) -> tuple[Spot | None, int]:
-    """The line of user code most sampled in the stalls, in that component."""
+    """The line of user code most sampled in the stalls, in that component, of the function that makes them longer than
+    usual steps; None if it is as much in those. And the number of samples there.
+    """
     at = np.array([s.at for s in view.samples], np.int64)
     if len(at) == 0:
         return None, 0
-    inside = _inside(at, windows)
-    taken = [s for s, good in zip(view.samples, inside, strict=True) if good and s.component == component and s.culprit]
-    weights: Counter[tuple[str, str]] = Counter()
+    stalled: Counter[tuple[str, str]] = Counter()
+    usual: Counter[tuple[str, str]] = Counter()
     lines: dict[tuple[str, str], Counter[int]] = {}
-    for sample in taken:
+    for sample, inside in zip(view.samples, _inside(at, windows), strict=True):
         spot = sample.culprit
-        if spot is not None:
-            weights[spot.file, spot.function] += sample.weight_ns
+        if sample.component != component or spot is None:
+            continue
+        (stalled if inside else usual)[spot.file, spot.function] += sample.weight_ns
+        if inside:
             lines.setdefault((spot.file, spot.function), Counter())[spot.line] += 1
-    if not weights:
+    part = len(windows[0]) / max(1, view.steps.steady_count - len(windows[0]))
+    beyond = Counter({key: weight - part * usual[key] for key, weight in stalled.items() if weight > part * usual[key]})
+    if not beyond:
         return None, 0
-    key = weights.most_common(1)[0][0]
+    key, most = beyond.most_common(1)[0]
+    always = usual[key] / max(1, usual.total())
+    if most / beyond.total() < always + _HALFWAY * (1.0 - always):
+        return None, 0
     seen = lines[key]
-    return stack_samples.Spot(file=key[0], function=key[1], line=seen.most_common(1)[0][0], own=True), sum(
-        seen.values()
-    )
+    return stack_samples.Spot(file=key[0], function=key[1], line=seen.most_common(1)[0][0], own=True), seen.total()
 
 
 def _other_thread(view: StepsView, windows: tuple[I64, I64]) -> Spot | None:

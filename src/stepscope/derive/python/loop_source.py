@@ -100,6 +100,18 @@ def role_within(source: str, line: int, entered: str, step: str) -> Role:
     return "feeds"
 
 
+def keeps_state(source: str, call_line: int, line: int) -> bool:
+    """Whether the statement at ``line`` is a call for its effect on an object that another statement of the loop reads:
+    ``tree.update(seen)``, where ``chosen = tree.draw()`` follows. Run less often, it would change what that one gets.
+    """
+    tree = parsed(source)
+    statements = _repeated(tree, call_line, line) if tree is not None else []
+    own = _at(statements, line)
+    if own is None:
+        return False
+    return any(_reach(one.paths_read, own.changed) for one in statements if not one.changed & own.changed)
+
+
 def _called(call: ast.Call) -> str:
     function = call.func
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
@@ -215,9 +227,12 @@ class _Unit:
             self._note(node_inside)
         self.paths_read, self.paths_written = _paths(inside)
         """Dotted names: ``self.tokens`` is not ``self.batches``."""
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):  # called for its effect: tokens.append(x)
+        self.changed: set[str] = set()
+        """The object whose method it calls for its effect alone: ``tokens.append(x)``."""
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             changed = node.value.func.value if isinstance(node.value.func, ast.Attribute) else None
-            self.paths_written |= {_path(changed)} - {""} if changed is not None else set()
+            self.changed = {_path(changed)} - {""} if changed is not None else set()
+            self.paths_written |= self.changed
 
     def _note(self, node: ast.AST) -> None:
         if isinstance(node, ast.Name):

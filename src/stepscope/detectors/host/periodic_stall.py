@@ -82,13 +82,13 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
 
 def _finding(view: StepsView, stalls: Stalls, ratio: float, params: Params) -> Seen:
     collected = _collect_place(view) if stalls.component == "gc" else None
-    who = _who(view, stalls, collected)
+    who, unseen = _who(view, stalls, collected), _is_unseen(view, stalls)
     often = stalls.often
     every = often.often("step", "steps") if often and not stalls.by_time else f"every {format_ns(stalls.period_ns)}"
     return Seen(
         title=f"{who} interrupts the steps {every} for {format_ns(stalls.stall_ns)}: {format_ratio(ratio)} of the time",
         confidence=0.6 if who.startswith("something") else 0.9,
-        cause="unknown" if _is_unseen(view, stalls) else _cause(stalls),
+        cause="unknown" if unseen else _cause(stalls),
         introduced_stage="environment setting" if _is_rival(stalls) else "training",
         pipeline_stage=stage_in_step(stalls.component),
         where=_places(view, stalls, collected),
@@ -113,9 +113,10 @@ def _finding(view: StepsView, stalls: Stalls, ratio: float, params: Params) -> S
         ),
         cost=cost_of(view, ratio, low=0.9 * ratio, high=1.05 * ratio),
         remedies=_remedies(view, stalls, collected=collected is not None),
-        about=frozenset({Fact.UNSEEN}) if _is_unseen(view, stalls) else frozenset(),
+        about=frozenset({Fact.UNSEEN}) if unseen else frozenset(),
         explanation="The stalls lie in the part of the step that the report calls "
-        f"{COMPONENTS[stalls.component].word}; {format_ratio(stalls.regular_ratio)} of their intervals are regular.",
+        f"{COMPONENTS[stalls.component].word}; {format_ratio(stalls.regular_ratio)} of their intervals are regular."
+        + (f" A wait for batches, {unmeasured.framework(view)}'s work, or the machine." if unseen else ""),
     )
 
 
@@ -147,7 +148,7 @@ def _who(view: StepsView, stalls: Stalls, collected: Place | None) -> str:
         case "input-wait":
             who = "the input"
         case _ if _is_unseen(view, stalls):
-            who = f"something that was not seen (a wait for batches, or {unmeasured.framework(view)}'s work)"
+            who = "something that was not seen"
         case _ if stalls.spot is not None and _takes_batch(view, stalls.spot):
             who = "the wait for a batch"
         case _ if stalls.spot is not None:

@@ -23,7 +23,8 @@ part of the cost's upper end alone.
 ## Remedy
 Do it every N steps, vectorise it, move it to another thread or process, or into the compiled step. The loop's own
 lines, and lines in a function that makes the step's call, cannot run less often: these lines are named. If the next
-step needs the result (a decoder that chooses the next token), only vectorising or compiling helps.
+step needs the result (a decoder that chooses the next token), or reads an object that the code changes (the scores that
+batches are drawn by), only vectorising or compiling helps.
 
 ## References
 py-spy and pyinstrument on sampling bias; TensorFlow profiler's "all others" (xprof).
@@ -74,6 +75,7 @@ def _finding(view: StepsView, found: LoopPython, params: Params, untold: str) ->
     role = statement_role.build(view, top)
     after = role in {"uses", "carries"}
     each = turn_words.each(view, top.culprit)
+    waits = role == "carries" or statement_role.keeps_state(view, top)
     per_step = f"{format_ns(found.ratio * steps.steady_ns / steps.steady_count)} a step"
     position = "on the results of the step" if after else "between the steps"
     return Seen(
@@ -85,7 +87,7 @@ def _finding(view: StepsView, found: LoopPython, params: Params, untold: str) ->
         where=found.places(view),
         evidence=found.evidence(view, "samples_on_code", params),
         cost=found.cost(view),
-        remedies=(turn_words.ONCE, turn_words.AHEAD) if each else _remedies(view, found, next_waits=role == "carries"),
+        remedies=(turn_words.ONCE, turn_words.AHEAD) if each else _remedies(view, found, next_waits=waits),
         explanation=f"{_nothing(untold)} runs in this time: the loop's thread is in user Python between two steps.",
     )
 
@@ -98,7 +100,7 @@ def _nothing(untold: str) -> str:
 
 
 def _remedies(view: StepsView, found: LoopPython, *, next_waits: bool) -> tuple[Remedy, ...]:
-    """``next_waits``: the next step needs what the function returns, so the function cannot run less often or later."""
+    """``next_waits``: the next step needs what the function returns or changes: it cannot run less often or later."""
     spot, what = found.top.culprit, found.doing(view)
     if what and found.top.called_ratio >= doing.MIN_RATIO:
         text = (

@@ -48,7 +48,7 @@ class LoopPython:
     """Part of the loop's own Python, by its samples."""
 
     share: float
-    """Share of the steady wall time in all of the loop's Python, without its waits for CPUs that threads of ONNX Runtime
+    """Share of the steady wall time in all of the loop's Python, without its waits for CPUs that ONNX Runtime's threads
     hold between two runs (CFG007): it would be as long on free ones."""
     part: float
     """Part of ``share`` that falls on ``spots``."""

@@ -46,7 +46,7 @@ def _what(report: Report) -> str:
     found = words.significant(report)
     if found and found[0].severity == "ask":
         return _sentence(f"perhaps {titles.title(found[0])}")
-    if found:
+    if found and not (found[0].cause == "unknown" and found[0].cost.high < report.unexplained_ratio):
         return f"{_held(report, found[0])}{_gain(report, found[0])}"
     return _without_findings(report)
 
