@@ -19,7 +19,7 @@ FIXTURES = Fixtures(
         cost=0.7,
         where=(("train.py", 8), ("train.py", CALL)),
         metrics=("rising_ratio", "growth", "rest_growth", "ns_per_step_per_step", "samples_on_code"),
-        title=("the time of report rises from 10 ms to 150 ms a step", "70 %"),
+        title=("report takes ever more time, 150 ms a step after", "70 %"),
         pipeline_stage="output-processing",
         remedy="keep-running-value",
     ),

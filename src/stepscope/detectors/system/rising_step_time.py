@@ -93,8 +93,8 @@ def _finding(view: StepsView, rise: Rise, ratio: float, params: Params) -> Seen:
     low, high = (max(0.0, bound / rise.trend.slope) for bound in (rise.trend.low, rise.trend.high))
     who = _who(view, rise)
     return Seen(
-        title=f"the time of {who} rises from {format_ns(rise.start_ns)} to {format_ns(rise.trend.last)} a step in "
-        f"{count:,} steps: {format_ratio(ratio)} of the time",
+        title=f"{who} takes ever more time, {format_ns(rise.trend.last)} a step after {count:,} steps: "
+        f"{format_ratio(ratio)} of the time",
         confidence=0.9,
         cause=COMPONENTS[rise.component].cause,
         pipeline_stage=stage_in_step(rise.component),
