@@ -6,6 +6,7 @@ interpreter, or under the one that STEPSCOPE_TEST_PYTHON names.
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import json
 import os
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pytest
+from tests import recordings
 
 import stepscope
 from stepscope.agent.payload import PAYLOAD
@@ -36,6 +38,8 @@ PROGRAMS = Path(__file__).parent / "programs"
 PACKAGE = Path(stepscope.__file__).parent
 NODES = b'{"t":"nodes"'
 """How a block of nodes begins; every other line of the log is an event."""
+RESULTS = "results.json"
+"""Exit code, output and error output of the plain and of the armed run."""
 PYTHON = os.environ.get("STEPSCOPE_TEST_PYTHON", sys.executable)
 
 
@@ -111,40 +115,49 @@ class Recorded:
 
 
 @pytest.fixture(scope="session")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Recorded]:
-    """Runs a program of ``programs/`` once a session, plainly and armed."""
+def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Recorded]:
+    """A program of ``programs/``, run once plainly and once armed, whoever asks (``tests.recordings``)."""
     if sys.executable == PYTHON and importlib.util.find_spec("tensorflow") is None:
         pytest.skip("TensorFlow is not installed in this environment")
+    made_by = recordings.key_of([PACKAGE / "agent", PACKAGE / "wire", Path(__file__)], PYTHON, _packages())
+    kept = recordings.Recordings(recordings.root(request.config, tmp_path_factory.getbasetemp()), made_by)
     known: dict[str, Recorded] = {}
 
     def run(name: str) -> Recorded:
         if name not in known:
-            known[name] = _run(PROGRAMS / (name + ".py"), tmp_path_factory.mktemp(name))
+            source = PROGRAMS / (name + ".py")
+            folder = kept.folder(f"{name}-{recordings.key_of([source])}", lambda folder: _run(source, folder))
+            known[name] = _read(folder, source)
         return known[name]
 
     return run
 
 
-def _run(source: Path, folder: Path) -> Recorded:
+@functools.cache
+def _packages() -> str:
+    """The packages of the interpreter that runs the programs, with their versions."""
+    listed = "import importlib.metadata as m; print(sorted(f'{d.name} {d.version}' for d in m.distributions()))"
+    return subprocess.run([PYTHON, "-c", listed], capture_output=True, text=True, check=True).stdout
+
+
+def _run(source: Path, folder: Path) -> None:
     run = _make_run(folder / "run")
     plain_environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "STEPSCOPE"))}
     plain_environment.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="")
     armed = {**plain_environment, "PYTHONPATH": str(run / "arm"), "STEPSCOPE_RUN": str(run)}
-    results = []
+    results = {}
     for name, environment in (("plain", plain_environment), ("armed", armed)):
         (folder / name).mkdir()
-        results.append(
-            subprocess.run(
-                [PYTHON, str(source), str(folder / name)],
-                env=environment,
-                capture_output=True,
-                text=True,
-                timeout=200,
-                check=False,
-            )
+        done = subprocess.run(
+            [PYTHON, str(source), str(folder / name)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=200,
+            check=False,
         )
-    (process,) = (run / "procs").iterdir()
-    return _read(process, source, *results)
+        results[name] = [done.returncode, done.stdout, done.stderr]
+    (folder / RESULTS).write_text(json.dumps(results))
 
 
 def _make_run(run: Path) -> Path:
@@ -163,12 +176,12 @@ def _make_run(run: Path) -> Path:
     return run
 
 
-def _read(
-    process: Path,
-    source: Path,
-    plain: subprocess.CompletedProcess[str],
-    armed: subprocess.CompletedProcess[str],
-) -> Recorded:
+def _read(folder: Path, source: Path) -> Recorded:
+    (process,) = (folder / "run" / "procs").iterdir()
+    plain, armed = (
+        subprocess.CompletedProcess([PYTHON, str(source)], *result)
+        for result in json.loads((folder / RESULTS).read_text()).values()
+    )
     logs = sorted(process.glob("log-*.jsonl"))
     lines = [line for log in logs for line in log.read_bytes().splitlines()]
     blocks = [line for line in lines if line.startswith(NODES)]

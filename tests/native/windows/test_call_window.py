@@ -20,13 +20,16 @@ from stepscope.tables.errors import CaptureError
 
 WRITES = 300
 SIZE = 4096
+READ = next((number for number, name in names(platform.machine()).items() if name == "read"), 0)
 PROGRAM = f"""
-import os, sys, threading
+import os, sys, threading, time
 file = os.open(sys.argv[1], os.O_CREAT | os.O_RDWR)
 waiting = threading.Thread(target=os.read, args=(os.pipe()[0], 1), daemon=True)
 print("begun", flush=True)
 sys.stdin.readline()
 waiting.start()
+while not open(f"/proc/self/task/{{waiting.native_id}}/syscall").read().startswith("{READ} "):
+    time.sleep(0.001)
 for _ in range({WRITES}):
     os.pwrite(file, b"x" * {SIZE}, 0)
 for _ in range(7):
