@@ -84,11 +84,13 @@ def test_the_load_of_the_machine_stands_in_the_head(samples: ModuleType, *, besi
     assert ("CFG001" in listed) != beside
 
 
-def test_infos_are_counted_only(samples: ModuleType) -> None:
-    """Findings of level info are counted, and more than five are cut."""
+def test_infos_are_named(samples: ModuleType) -> None:
+    """Findings of level info have a line of title and place, without cost and remedy; what is too much is counted."""
     shown = text.render(samples.eight())
-    assert "+ 1 more \u00b7 + 2 info" in shown
-    assert "HST009" not in shown
+    assert "\n+ 1 more\n" in shown
+    assert "\n  info    HST009  one slow step (train.py:24 make_dataset)\n" in shown
+    many = replace(samples.eight(), findings=7 * samples.eight().findings)
+    assert "more \u00b7 + 8 info" in text.render(many)
 
 
 def test_what_only_the_source_shows_is_one_line(samples: ModuleType) -> None:
@@ -111,7 +113,7 @@ def test_the_edit_of_a_joined_finding_stands_below_the_advice(samples: ModuleTyp
 def test_blind_is_not_clear(samples: ModuleType) -> None:
     """A detector that could not look is told apart from one that saw nothing."""
     shown = text.render(samples.no_series())
-    assert "2 could not decide: no tf.data live model (TensorFlow 2.17 or later)" in shown
+    assert "2 could not decide: 1 has no tf.data live model (TensorFlow 2.17 or" in shown
     assert "1 failed: HST006" in shown
 
 
@@ -163,7 +165,8 @@ def test_the_command_that_helps_most() -> None:
     rows = [blind("A1", "op trace", "run stepscope trace JOB --kind ops while it runs")]
     rows += [blind(code, "memory", "the steady part must last 8 s; or more") for code in ("B1", "B2")]
     short = checked_words.checked_short(rows)
-    assert short == "0 clear \u00b7 3 could not decide: no op trace (stepscope trace JOB --kind ops); 1 more reason: -v"
+    reason = "no op trace (stepscope trace JOB --kind ops)"
+    assert short == f"0 clear \u00b7 3 could not decide: 1 has {reason}; 1 more reason: -v"
     assert checked_words.checked_long(rows) == [
         "0 clear",
         "2 could not decide: no memory (the steady part must last 8 s; or more): B1, B2",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec.structs import replace
 
-from stepscope.model.report.components import claimed_by
+from stepscope.model.report.components import REF, claimed_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from stepscope.tables.findings import Finding
     from stepscope.tables.records import F64
 
-REF = "component:"
-"""Evidence that refers to a component claims its time."""
 EVERYWHERE = ("System:", "Hardware: improper configuration", "unknown")
 """Causes that slow every component."""
 WHOLE = "step"

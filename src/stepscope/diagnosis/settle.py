@@ -17,7 +17,7 @@ from stepscope.causes.graph import op_limits
 from stepscope.derive import job_framework, steps_view
 from stepscope.detectors import base, registry
 from stepscope.diagnosis import asks, exclusive, proven
-from stepscope.model.report.components import COMPONENTS
+from stepscope.model.report.components import COMPONENTS, REF
 from stepscope.model.report.ledger import ONCE
 from stepscope.report.sections import turns
 
@@ -40,8 +40,6 @@ ALWAYS = 0.20
 """Share of the steps from which a component other than compute keeps its general finding, however short the steps."""
 SETTLES = 0.5
 """A finding that explains at least this share of a part settles it; the same as for stalls."""
-REF = exclusive.REF
-"""Evidence that refers to a component of the step is about its time."""
 PHASE = "phase:"
 """Evidence that refers to a phase of the job is about its time."""
 SLOW_MACHINE = frozenset({"System: scheduling", "Hardware: improper configuration"})

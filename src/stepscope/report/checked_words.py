@@ -144,8 +144,11 @@ def blind_items(checked: Iterable[Checked]) -> list[str]:
         first = max(reasons, key=lambda one: (bool(one.command), len(one.detectors)))
         said = first.command or first.hint.partition(";")[0]
         said = f"{first.missing} ({said})" if first.missing and said else first.missing or said
-        others = f"; {plural(len(reasons) - 1, 'more reason')}: -v" if len(reasons) > 1 else ""
-        items.append(f"{sum(len(one.detectors) for one in reasons)} could not decide: {said}{others}")
+        count, of = sum(len(one.detectors) for one in reasons), len(first.detectors)
+        if len(reasons) > 1:
+            part = f"{of} {'has' if of == 1 else 'have'} " if first.missing else f"{of} "
+            said = f"{part}{said}; {plural(len(reasons) - 1, 'more reason')}: -v"
+        items.append(f"{count} could not decide: {said}")
     return items
 
 

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 MIN_WIDTH = 60
 TOP_FINDINGS = 5
+TOP_INFOS = 6
 TOP_DIAGNOSTICS = 3
 TOP_OPS = 3
 SMALL_SHARE = 0.005
@@ -187,8 +188,6 @@ def _anatomy(report: Report) -> list[str]:
     for part in report.anatomy:
         shares[part.component] = shares.get(part.component, 0.0) + part.ratio
     shown = sorted((c for c in shares if shares[c] >= SMALL_SHARE), key=lambda c: -shares[c])
-    if shown == ["other-python"] and report.stages and all(stage.ratio is None for stage in report.stages):
-        return [report.stages[0].basis]  # of a framework without probes: derive.unmeasured
     items = [f"{words.component_of(report, c)} {100 * shares[c]:.0f} %" for c in shown]
     return items or ["no breakdown available"]
 
@@ -196,7 +195,7 @@ def _anatomy(report: Report) -> list[str]:
 def _findings(report: Report, width: int) -> list[Line]:
     head, listed = verdict.machine(report), verdict.listed(report)
     found = [finding for finding in words.significant(report) if finding is not head]
-    infos = len(report.findings) - len(words.significant(report)) - len(listed)
+    infos = [finding for finding in report.findings if finding.severity == "info" and finding not in listed]
     lines: list[Line] = []
     shown = found[:TOP_FINDINGS]
     shown += [f for f in found[TOP_FINDINGS:] if f.severity == "ask"]
@@ -204,10 +203,22 @@ def _findings(report: Report, width: int) -> list[Line]:
         lines += _nothing(report, width)
     for number, finding in enumerate([*shown, *listed], 1):
         lines += _finding(number, finding, width)
-    more = [f"+ {count} {word}" for count, word in ((len(found) - len(shown), "more"), (infos, "info")) if count > 0]
+    for finding in infos[:TOP_INFOS]:
+        lines += _info(finding, width)
+    counts = (len(found) - len(shown), "more"), (len(infos) - TOP_INFOS, "info")
+    more = [f"+ {count} {word}" for count, word in counts if count > 0]
     if more:
         lines.append((Piece(SEPARATOR.join(more), "dim"),))
     return lines
+
+
+def _info(finding: Finding, width: int) -> list[Line]:
+    """A finding that only informs: its title, and its place."""
+    code = Piece(f"{words.printable(finding.code)}  ".ljust(8), "label")
+    place = f" ({words.place_text(finding.where[0], short=True)})" if finding.where else ""
+    first, *rest = wrap(f"{words.printable(finding.title)}{place}", width - BODY)
+    head = Piece("  "), Piece("info".ljust(8), "info"), code, Piece(first)
+    return [head, *((Piece(" " * BODY), Piece(text)) for text in rest)]
 
 
 def _nothing(report: Report, width: int) -> list[Line]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.model import frameworks
 from stepscope.model.report import metric_words
-from stepscope.model.report.components import COMPONENTS
+from stepscope.model.report.components import COMPONENTS, REF
 from stepscope.tables.units import format_bytes, format_ns, format_rate, singular
 
 if TYPE_CHECKING:
@@ -162,8 +162,11 @@ def speedup_text(ratio: float) -> str:
 
 
 def is_between_steps(finding: Finding) -> bool:
-    """Whether the time is lost outside the steps: between two of them, or before the first."""
-    return finding.pipeline_stage == "none" or finding.exposed_stage == "initialization"
+    """Whether the time is lost outside the steps: before the first, or between passes over them. What lies between two
+    steps is a component of the step: its costs are shares of the steps' time, not of the run's.
+    """
+    inside = any(ref.startswith(REF) for evidence in finding.evidence for ref in evidence.refs)
+    return finding.exposed_stage == "initialization" or (finding.pipeline_stage == "none" and not inside)
 
 
 def significant(report: Report) -> list[Finding]:

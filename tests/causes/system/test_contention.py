@@ -164,3 +164,21 @@ def test_a_step_loses_no_more_than_its_time(
     found = Contention(span_ns=10 * S, available=16.0, rivals=(), thread=thread, **rates)
     assert 0 <= found.low <= found.lost_ratio <= found.high <= 1
     assert found.lost_ratio <= min(others, waiting) + 1e-6
+
+
+def test_others_withhold_no_more_than_they_had() -> None:
+    """Threads of the job wait for each other, too: alone it would take 1.3 of 1.9 parts of the time."""
+    thread = StepThread(run=0.27, wait=0.72, at_once=None, computing=0.9)
+    found = Contention(
+        span_ns=10 * S,
+        available=2.0,
+        got=1.3,
+        wanted=4.9,
+        others=0.6,
+        steal=0.0,
+        throttled=0.0,
+        rivals=(),
+        thread=thread,
+    )
+    assert found.lost_ratio == pytest.approx(0.6 / 1.9)
+    assert found.high == pytest.approx((1 + contention.ERROR) * 0.6 / 1.9)

@@ -24,7 +24,7 @@ def spinning(
     waits: int = 50,
     others: float = 0.0,
     spins: bool = True,
-    threads: int = 4,
+    threads: int = 2,
     python: bool = False,
     run: int = RUN,
 ) -> Job:
@@ -135,3 +135,13 @@ def test_what_waits_for_them_is_not_the_loops_python() -> None:
         found[spins] = {one.code: one.cost.ratio for one in find(job)}
     assert found[True]["INP004"] == pytest.approx(found[False]["INP004"] / 2, rel=0.01)
     assert found[True]["INP004"] + found[True]["CFG007"] == pytest.approx(0.9, abs=0.01)
+
+
+def test_more_threads_than_cpus_take_turns_in_each_run() -> None:
+    """Sixteen threads of a session on two CPUs, in runs that leave little between them; two threads are no crowd."""
+    (crowd,) = (one for one in find(spinning(run=80 * MS, threads=16)) if one.code == "CFG007")
+    assert "has 16 threads for 2 CPUs" in crowd.title
+    assert crowd.cost.ratio == pytest.approx(0.5, abs=0.01)
+    assert crowd.remedies[0].id == "fewer-session-threads"
+    assert "CFG007" not in codes(spinning(run=80 * MS, threads=16, waits=9))
+    assert "CFG007" not in codes(spinning(run=80 * MS, threads=2))

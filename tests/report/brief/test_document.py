@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from stepscope.model.report.brief import MOST_BYTES, Brief
+from stepscope.model.report.op_summary import OpTraceSummary, TracedSteps
 from stepscope.report.brief import document
 from stepscope.tables.findings import Remedy
 from stepscope.tables.place import Place
@@ -65,3 +66,15 @@ def test_long_texts_are_cut_and_commands_are_whole_or_absent(samples: ModuleType
     assert [finding.proof for finding in brief.findings] == [None] * 3
     assert brief.findings[0].remedy.endswith("…")
     assert brief.session == ""
+
+
+def test_an_imported_file_has_its_format_and_its_steps(samples: ModuleType) -> None:
+    """Nothing is known of the job's framework but who wrote the file; its steps are those of the trace."""
+    trace = OpTraceSummary(name="import-001", file="trace.json", format="kineto", events=9)
+    session = replace(samples.clean().session, processes=(), steps=0, framework="none")
+    traced = TracedSteps(trace="import-001", count=29, name="ProfilerStep", mean_ns=8_780_636)
+    report = replace(samples.clean(), session=session, op_traces=(trace,), traced=traced)
+    brief = msgspec.json.decode(document.encode(report), type=Brief)
+    assert brief.framework == "kineto"
+    assert brief.step is not None
+    assert (brief.step.count, brief.step.mean_ns) == (29, 8_780_636)

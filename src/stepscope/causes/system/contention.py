@@ -142,12 +142,19 @@ class Contention:
             return self.lost / max(1.0, self.crowd)
         low, high = self._bounds()
         middle = (low + high) / 2 if self.thread.at_once is None else self._lost(self.thread.at_once)
-        return min(self.most, max(low, min(high, max(middle, self.thread.slowed))))
+        return min(self.most, self.freed, max(low, min(high, max(middle, self.thread.slowed))))
 
     @property
     def most(self) -> float:
         """Share in which the step's thread waits for a CPU, or computes with threads that may wait for one."""
         return 1.0 if self.thread is None else min(1.0, self.thread.wait + self.thread.computing)
+
+    @property
+    def freed(self) -> float:
+        """Share that would be saved at most, if the job had what others had: its threads do the same work, and where
+        more of them are runnable than there are CPUs they wait for each other, too.
+        """
+        return self.withheld / max(1e-9, self.got + self.withheld)
 
     @property
     def low(self) -> float:
@@ -161,7 +168,8 @@ class Contention:
         far = min(1.0, (1.0 + ERROR) * self.lost_ratio)
         if self.thread is None:
             return far
-        return max(self.lost_ratio, min(self.most + self.thread.fed, max(far, self._bounds()[1])))
+        most = min(self.most + self.thread.fed, (1.0 + ERROR) * self.freed)
+        return max(self.lost_ratio, min(most, max(far, self._bounds()[1])))
 
     def _bounds(self) -> tuple[float, float]:
         low = self.thread.at_once_low if self.thread is not None else 1.0

@@ -67,6 +67,23 @@ class Spinning:
     """Share of the wall time in which the steps' thread waits for a CPU because of them."""
     outside: float
     """Share of the wall time that is in no run."""
+    available: float
+    """CPUs that the job may use."""
+
+    @property
+    def spins(self) -> bool:
+        """Whether they take CPUs between the runs."""
+        return self.cores >= MIN_SPINNING_CORES
+
+    @property
+    def most_threads(self) -> int:
+        """Threads of the largest session."""
+        return max(one.intra_op_threads for one in self.sessions)
+
+    @property
+    def is_crowd(self) -> bool:
+        """Whether a session has more threads than the job has CPUs, so that they take turns within a run."""
+        return self.most_threads > self.available
 
     @property
     def least(self) -> float:
@@ -99,13 +116,14 @@ def spinning(view: StepsView) -> Spinning | None:
         cores=theirs - running * used.available,
         wait=used.thread.wait * theirs / max(1e-9, theirs + used.others) if theirs > 0 else 0.0,
         outside=1.0 - running,
+        available=used.available,
     )
 
 
 def waits_for_spinning(view: StepsView) -> float:
     """Share of the wall time, outside of runs too, in which the steps' thread waits for CPUs that these have."""
     found = view.get(spinning)
-    return found.wait if found is not None and found.cores >= MIN_SPINNING_CORES else 0.0
+    return found.wait if found is not None and (found.spins or found.is_crowd) else 0.0
 
 
 def build(view: StepsView) -> Oversubscription | None:

@@ -66,6 +66,7 @@ class Brief(Struct, frozen=True, kw_only=True):
     """What holds the job up, in plain words."""
     command: str
     framework: str
+    """Of imported files their format."""
     step: BriefStep | None = None
     """Null: no steps were seen."""
     findings: tuple[BriefFinding, ...] = ()

@@ -28,6 +28,8 @@ ComponentName = Literal[
     "other-python",
 ]
 """Name of a component in report.json, in evidence and in the address of a page."""
+REF = "component:"
+"""Beginning of a reference of evidence to a component: it claims the component's time."""
 
 
 class Trait(enum.Enum):

@@ -38,7 +38,7 @@ def _brief(report: Report, session_path: str, room: int) -> Brief:
     return Brief(
         verdict=_cut(verdict_words.text(report), room),
         command=_cut(words.printable(words.subject(report)), room),
-        framework=_cut(words.printable(report.session.framework), room),
+        framework=_cut(words.printable(_framework(report)), room),
         step=_step(report),
         findings=tuple(_finding(finding, room) for finding in shown),
         more_findings=len(report.findings) - len(shown),
@@ -51,8 +51,16 @@ def _cut(said: str, room: int) -> str:
     return titles.cut(said, room)
 
 
+def _framework(report: Report) -> str:
+    """The job's framework; of imported files their format, which is all that is known of it."""
+    formats = dict.fromkeys(trace.format for trace in report.op_traces)
+    return ", ".join(formats) if words.is_imported(report) and formats else report.session.framework
+
+
 def _step(report: Report) -> BriefStep | None:
-    summary, times = report.session, report.session.step_times
+    summary, times, traced = report.session, report.session.step_times, report.traced
+    if not summary.steps and words.is_imported(report) and traced is not None and traced.count:
+        return BriefStep(count=traced.count, mean_ns=traced.mean_ns, parts={})
     if not summary.steps:
         return None
     return BriefStep(

@@ -68,7 +68,7 @@ def _of_steps(before: Sequence[Numbers], after: Sequence[Numbers], compared: Sid
     if compared.basis == "sample":
         yield f"batches differ ({_batch(before)} and {_batch(after)} samples a step): times are per sample"
     if min(len(n.durations) for n in (*compared.before, *compared.after) if n.durations is not None) < MIN_P99_STEPS:
-        yield f"no 99th percentile: a run has fewer than {MIN_P99_STEPS} steady steps"
+        yield f"no 99th percentile: a run has fewer than {MIN_P99_STEPS} timed steps"
     for side, given in (("A", compared.before), ("B", compared.after)):
         if any(n.imported for n in given):
             continue
