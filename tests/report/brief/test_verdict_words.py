@@ -8,7 +8,7 @@ from tests.report import samples
 from tests.report.verdict_jobs import clean, entry, general
 
 from stepscope.report.brief import verdict_words
-from stepscope.tables.findings import Cost
+from stepscope.tables.findings import Cost, Diagnostic
 from stepscope.tables.place import Place
 
 replace = msgspec.structs.replace
@@ -24,6 +24,15 @@ def test_input_bound() -> None:
     """A job that waits for its input is told how much, for what, and what mending it brings."""
     said = "Input-bound: 61 % of each step waits for make_dataset, train.py:24. If fixed, about 2.4 times as fast."
     assert verdict_words.text(samples.input_bound()) == said
+
+
+def test_a_job_that_computes_more_than_it_waits_is_partly_input_bound() -> None:
+    """What is left without the wait is most of the step."""
+    report = samples.input_bound()
+    some = replace(report, anatomy=samples.anatomy(10**8, call=0.6, input_wait=0.4))
+    assert verdict_words.text(some).startswith(
+        "Partly input-bound: 40 % of each step waits for make_dataset, train.py:24."
+    )
 
 
 def test_a_job_that_does_not_wait_is_not_input_bound() -> None:
@@ -112,3 +121,11 @@ def test_a_small_thing_of_unknown_cause_is_no_verdict() -> None:
     left = replace(report, findings=(small,), unexplained_ratio=0.75)
     assert not verdict_words.text(left).startswith("Something")
     assert verdict_words.text(replace(left, unexplained_ratio=0.02)).startswith("Something interrupts the steps")
+
+
+def test_a_damaged_session_is_no_job_without_steps() -> None:
+    """Steps that are not there may be in what cannot be read: nobody is told to mark them."""
+    lost = (Diagnostic(code="DX106", text="records.parquet cannot be read and is left out"),)
+    assert verdict_words.text(replace(samples.no_steps(), diagnostics=lost)).endswith(verdict_words.UNREAD)
+    said = verdict_words.text(replace(samples.input_bound(), diagnostics=lost))
+    assert said.startswith(f"{verdict_words.UNREAD} Input-bound: ")

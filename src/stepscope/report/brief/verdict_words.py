@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from stepscope.report import verdict, words
@@ -20,6 +21,8 @@ KINDS = {
     "storage": "Held up by saving",
 }
 """What a job is whose first finding lies in this stage; of other stages the finding's title says it."""
+PARTLY = "Partly input-bound"
+"""What it is if another part of the step takes more than the wait."""
 MIN_HELD = 0.10
 """Share of the step from which a job is said to be held up."""
 MIN_PART = 0.5
@@ -31,6 +34,8 @@ WIDE = 1.5
 NEARLY_ALL = 0.95
 """Share from which a speed has no upper bound that says anything."""
 DIGITS_BELOW = 3
+DAMAGED = "DX106"
+UNREAD = "Parts of this session cannot be read, and are left out."
 
 
 def text(report: Report) -> str:
@@ -41,6 +46,14 @@ def text(report: Report) -> str:
 
 
 def _what(report: Report) -> str:
+    damaged = any(one.code == DAMAGED for one in report.diagnostics)
+    if damaged and not report.session.steps:
+        return UNREAD
+    said = _found(report)
+    return f"{UNREAD} {said}" if damaged else said
+
+
+def _found(report: Report) -> str:
     if why := verdict.nothing_to_show(report):
         return _sentence(f"no findings: {why}")
     found = words.significant(report)
@@ -66,9 +79,13 @@ def _held(report: Report, finding: Finding) -> str:
     """The first finding as a sentence."""
     cost, kind = finding.cost, KINDS.get(finding.pipeline_stage)
     where = culprit(finding)
-    waits = sum(part.ratio for part in report.anatomy if part.component == "input-wait")
+    shares: Counter[str] = Counter()
+    for part in report.anatomy:
+        shares[part.component] += part.ratio
+    waits = shares["input-wait"]
     if finding.pipeline_stage in INPUT and waits >= max(MIN_HELD, cost.ratio * MIN_PART):
-        return f"{kind}: {words.percent(waits)} % of each step waits for {where or 'its input'}."
+        bound = kind if waits == max(shares.values()) else PARTLY
+        return f"{bound}: {words.percent(waits)} % of each step waits for {where or 'its input'}."
     if cost.basis == "unknown":
         return _sentence(titles.title(finding))
     share = f"{words.percent(cost.ratio)} % of {_whole(finding)}"
