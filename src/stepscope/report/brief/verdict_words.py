@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from stepscope.report import verdict, words
@@ -79,7 +79,7 @@ def _held(report: Report, finding: Finding) -> str:
     """The first finding as a sentence."""
     cost, kind = finding.cost, KINDS.get(finding.pipeline_stage)
     where = culprit(finding)
-    shares: Counter[str] = Counter()
+    shares: defaultdict[str, float] = defaultdict(float)
     for part in report.anatomy:
         shares[part.component] += part.ratio
     waits = shares["input-wait"]
