@@ -161,7 +161,7 @@ def test_one_run_a_side_is_compared_within() -> None:
     assert found.runs_needed is not None
     said = compare_text.verdict(report)
     assert said.startswith("undecided: +8")
-    assert f"one run a side shows no noise between runs; about {found.runs_needed} a side would decide" in said
+    assert f"it is not known how much runs vary; about {found.runs_needed} a side would decide it" in said
 
 
 def counted(name: str, *, steps: int, mean_ms: float, seed: int, timed: int = 60, every: int = 12) -> Numbers:

@@ -146,8 +146,8 @@ def _of_one_run(report: CompareReport, time: Difference, times: str) -> str:
     said = {"faster": "B took less time", "slower": "B took more time"}.get(time.verdict, "undecided")
     basis = f"; {_BASIS_SAID[time.basis]}" if time.basis in _BASIS_SAID else ""
     change = f"{_percent(time.ratio or 1.0)} time ({times}{basis})"
-    needed = f"; about {time.runs_needed} a side would decide such a change" if time.runs_needed else ""
-    return f"{said}{_mostly(report, time)}: {change}; one run a side shows no noise between runs{needed}"
+    needed = f"; about {time.runs_needed} a side would decide it" if time.runs_needed else ""
+    return f"{said}{_mostly(report, time)}: {change}; from one run a side it is not known how much runs vary{needed}"
 
 
 def _mostly(report: CompareReport, time: Difference) -> str:
