@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from rich.cells import cell_len
 from tests.report import samples
 
@@ -57,3 +58,12 @@ def test_no_title_is_longer(text: str, file: str, line: int, room: int) -> None:
     found = samples.finding(title=text, where=(Place(file=file, line=line),))
     assert cell_len(titles.title(found, room)) <= min(room, 90)
     assert titles.title(found, room).replace("�", "").isprintable()
+
+
+def test_a_general_finding_is_not_all_at_its_place() -> None:
+    """Its time is spread over lines, of which one is named."""
+    place = Place(file="a/train.py", line=7)
+    (first, *_) = samples.eight().findings
+    calls = replace(first, code="GEN012", title="calls take 100 % of the step time", where=(place,))
+    assert titles.title(calls) == "calls take 100 % of the step time, for instance at train.py:7"
+    assert titles.title(replace(calls, code="HST001")) == "calls take 100 % of the step time, train.py:7"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
-from stepscope.report import words
+from stepscope.report import verdict, words
 from stepscope.report.lines import NO_BREAK, wrap
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 MOST = 90
 """Longest title."""
 MOST_PLACE = 40
+INSTANCE = "for instance at "
+"""What stands before the place of a general finding: only a part of its time is there."""
 ENDS = (re.compile(r";|: | \("), re.compile(r", "))
 """Where a sentence may end early: the first kind stands between a statement and its details, the second within both."""
 LEAST = 12
@@ -33,7 +35,8 @@ def title(finding: Finding, room: int = MOST) -> str:
     whole = statement(said, room)
     if not where or re.search(rf"{re.escape(where)}(?!\d)", whole):
         return whole
-    return f"{statement(said, room - cell_len(where) - 2)}, {where}"
+    at_place = f", {INSTANCE if verdict.is_general(finding) else ''}{where}"
+    return f"{statement(said, room - cell_len(at_place))}{at_place}"
 
 
 def at(place: Place) -> str:
