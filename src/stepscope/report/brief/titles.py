@@ -35,8 +35,9 @@ def title(finding: Finding, room: int = MOST) -> str:
     whole = statement(said, room)
     if not where or re.search(rf"{re.escape(where)}(?!\d)", whole):
         return whole
-    at_place = f", {INSTANCE if verdict.is_general(finding) else ''}{where}"
-    return f"{statement(said, room - cell_len(at_place))}{at_place}"
+    ends = [f", {INSTANCE}{where}"] if verdict.is_general(finding) else []
+    shown = [f"{statement(said, room - cell_len(end))}{end}" for end in (*ends, f", {where}")]
+    return next((one for one in shown if CUT not in one), shown[-1])
 
 
 def at(place: Place) -> str:
