@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pytest
 
 DONE = "done"
-"""File that says that the maker came to its end."""
+"""File that says that a recording is whole and worth keeping."""
 KEPT = 4
 """Keys whose recordings are kept."""
 
@@ -35,15 +35,15 @@ class Recordings:
         os.utime(self._root)
         _forget(root)
 
-    def folder(self, name: str, make: Callable[[Path], None]) -> Path:
-        """The folder of a recording, filled by ``make`` if nobody has."""
+    def folder(self, name: str, make: Callable[[Path], bool]) -> Path:
+        """The folder of a recording, filled by ``make`` if nobody has; made again the next time if ``make`` says no."""
         found = self._root / name
         with _locked(self._root / f"{name}.lock"):
             if not (found / DONE).exists():
                 shutil.rmtree(found, ignore_errors=True)
                 found.mkdir()
-                make(found)
-                (found / DONE).touch()
+                if make(found):
+                    (found / DONE).touch()
         return found
 
 

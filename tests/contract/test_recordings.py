@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import multiprocessing
 from typing import TYPE_CHECKING
 
@@ -12,10 +13,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def make(folder: Path) -> None:
+def make(folder: Path, *, good: bool = True) -> bool:
     """Count the makers of a recording in a file of its parent."""
     with (folder.parent / "made").open("a") as file:
         file.write("x")
+    return good
 
 
 def made(root: Path, key: str) -> int:
@@ -42,7 +44,7 @@ def ask(root: Path) -> None:
 def test_a_maker_that_fails_leaves_nothing(tmp_path: Path) -> None:
     """What is not whole is made again."""
 
-    def fails(folder: Path) -> None:
+    def fails(folder: Path) -> bool:
         (folder / "half").touch()
         raise OSError("no room")
 
@@ -51,6 +53,14 @@ def test_a_maker_that_fails_leaves_nothing(tmp_path: Path) -> None:
         kept.folder("program", fails)
     found = kept.folder("program", make)
     assert {one.name for one in found.iterdir()} == {DONE}
+
+
+def test_a_bad_run_is_not_kept(tmp_path: Path) -> None:
+    """A program that failed under load runs again for the next test, and for the next run of the tests."""
+    kept = Recordings(tmp_path, "key")
+    for good in (False, False, True, True):
+        kept.folder("program", functools.partial(make, good=good))
+    assert made(tmp_path, "key") == 3
 
 
 def test_a_changed_byte_is_another_key(tmp_path: Path) -> None:

@@ -140,7 +140,8 @@ def _packages() -> str:
     return subprocess.run([PYTHON, "-c", listed], capture_output=True, text=True, check=True).stdout
 
 
-def _run(source: Path, folder: Path) -> None:
+def _run(source: Path, folder: Path) -> bool:
+    """Run a program; False if it did not end as it does without the agent: that is looked at, and not kept."""
     run = _make_run(folder / "run")
     plain_environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "STEPSCOPE"))}
     plain_environment.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="")
@@ -158,6 +159,7 @@ def _run(source: Path, folder: Path) -> None:
         )
         results[name] = [done.returncode, done.stdout, done.stderr]
     (folder / RESULTS).write_text(json.dumps(results))
+    return results["plain"][0] == results["armed"][0]
 
 
 def _make_run(run: Path) -> Path:

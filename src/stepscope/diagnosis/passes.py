@@ -69,9 +69,9 @@ def build(facts: Facts, ledger: Sequence[LedgerEntry]) -> Diagnosis:
 
 def _with_sources(found: Diagnosis, facts: Facts) -> Diagnosis:
     from stepscope.diagnosis.static import (
-        join,  # the sidecar of a job that runs for days never needs the checker
-        static_check,  # the sidecar of a job that runs for days never needs the checker
-    )
+        join,
+        static_check,
+    )  # the sidecar of a job that runs for days needs no checker
 
     try:
         static = static_check.check(facts.view, facts.lines.files())

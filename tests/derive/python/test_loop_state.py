@@ -6,6 +6,18 @@ import pytest
 
 from stepscope.derive.python.loop_source import keeps_state
 
+LOOP = """\
+import numpy as np
+
+def fit(self):
+    while True:
+        x = np.stack(tree.draw())
+        y = self.tree.draw()
+        seen = step(x, y)
+        {statement}
+        board.flush()
+"""
+
 
 @pytest.mark.parametrize(
     ("statement", "kept"),
@@ -14,9 +26,12 @@ from stepscope.derive.python.loop_source import keeps_state
         ("board.add(seen)", False),  # nothing in the loop reads it, it is only written out
         ("found = tree.update(seen)", False),  # its result may be used less often
         ("update(seen)", False),
+        ("self.update(seen)", False),  # whatever of the trainer the loop reads
+        ("np.save(seen)", False),
+        ("self.tree.update(seen)", True),
     ],
 )
 def test_a_call_for_its_effect_may_change_what_the_loop_reads(statement: str, kept: bool) -> None:
     """What a later step takes out of an object is other if the object is changed less often."""
-    source = f"while True:\n    x = tree.draw()\n    seen = step(x)\n    {statement}\n    board.flush()\n"
-    assert keeps_state(source, 3, 4) is kept
+    source = LOOP.format(statement=statement)
+    assert keeps_state(source, 7, 8) is kept

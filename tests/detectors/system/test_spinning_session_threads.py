@@ -25,7 +25,7 @@ def spinning(
     others: float = 0.0,
     spins: bool = True,
     threads: int = 2,
-    python: bool = False,
+    python: int = 0,
     run: int = RUN,
 ) -> Job:
     """Runs of a session of 10 ms in steps of 100 ms, on two CPUs.
@@ -36,7 +36,7 @@ def spinning(
         others: CPUs that other processes take.
         spins: as the session says.
         threads: of the session.
-        python: the pool is the job's own Python.
+        python: number of the pool's threads that are the job's own Python.
         run: time of a run.
     """
     job = Job()
@@ -59,10 +59,9 @@ def spinning(
         for native, ran, waited in rows
     )
     job.event(ThreadSeen(id=MAIN, main=True, native=1000 + MAIN))
-    if python:
-        for n in range(POOL):
-            job.event(ThreadSeen(id=100 + n, native=2000 + n, name=f"pool_{n}"))
-            job.samples([S], Frame("/job/loader.py", "augment", 9), thread=100 + n)
+    for n in range(python):
+        job.event(ThreadSeen(id=100 + n, native=2000 + n, name=f"pool_{n}"))
+        job.samples([S], Frame("/job/loader.py", "augment", 9), thread=100 + n)
     return job
 
 
@@ -100,7 +99,7 @@ def test_fixtures(claim: Claim) -> None:
     [
         lambda: spinning(spins=False),
         lambda: spinning(threads=1),
-        lambda: spinning(python=True),  # the job's own threads work
+        lambda: spinning(python=POOL),  # the job's own threads work
         lambda: spinning(run=80 * MS),  # the threads take what the runs need
     ],
     ids=["sleep", "no-pool", "python", "long-runs"],
@@ -145,3 +144,21 @@ def test_more_threads_than_cpus_take_turns_in_each_run() -> None:
     assert crowd.remedies[0].id == "fewer-session-threads"
     assert "CFG007" not in codes(spinning(run=80 * MS, threads=16, waits=9))
     assert "CFG007" not in codes(spinning(run=80 * MS, threads=2))
+
+
+def test_what_the_jobs_own_threads_take_is_not_the_sessions_doing() -> None:
+    """A third of what the steps' thread waits for is the job's own Python on another thread."""
+    (found,) = (one for one in find(spinning(run=80 * MS, threads=16, python=1)) if one.code == "CFG007")
+    assert found.cost.ratio == pytest.approx(0.5 * 2 / 3, abs=0.01)
+
+
+def test_a_crowd_in_the_runs_takes_nothing_from_the_code_between() -> None:
+    """Threads that do not spin between the runs are not what that code waits for."""
+    job = spinning(run=80 * MS, threads=16)
+    job.sources[SCRIPT] = (
+        "\n" * 8 + "def main():\n    while feed:\n        batch = clean(feed)\n        session.run(batch)\n"
+    )
+    here = Frame(SCRIPT, "main", 11), Frame("/job/c.py", "clean", 2)
+    job.samples([n * STEP + 10 * MS for n in range(STEPS)], *here)
+    costs = {one.code: one.cost.ratio for one in find(job)}
+    assert costs["INP004"] == pytest.approx(0.2, abs=0.01)

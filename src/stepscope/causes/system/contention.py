@@ -151,10 +151,10 @@ class Contention:
 
     @property
     def freed(self) -> float:
-        """Share that would be saved at most, if the job had what others had: its threads do the same work, and where
-        more of them are runnable than there are CPUs they wait for each other, too.
+        """Share that would be saved at most: its threads do the same work, and there are no more CPUs than these. Where
+        more threads are runnable than there are CPUs they wait for each other, too.
         """
-        return self.withheld / max(1e-9, self.got + self.withheld)
+        return max(0.0, 1.0 - self.got / max(1e-9, self.available))
 
     @property
     def low(self) -> float:

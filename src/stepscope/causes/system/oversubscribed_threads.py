@@ -95,7 +95,7 @@ def spinning(view: StepsView) -> Spinning | None:
     """None if no session's threads may, or if threads were not sampled.
 
     Threads run while no run is under way: beyond what a run could use at most, all CPUs. Those of the job's own Python
-    work, so they are none of them. What other processes take of the CPUs is not their doing.
+    work, so they are none of them. What these and other processes take of the CPUs is not their doing.
     """
     steps, used, anatomy = view.steps, view.get(contention.build), view.anatomy
     sessions = tuple(one for one in steps.worker.all(InferenceSession) if one.spins and one.intra_op_threads != 1)
@@ -109,21 +109,24 @@ def spinning(view: StepsView) -> Spinning | None:
     cpu = _used(table.native, table.run_ns)
     span = max(1, int(table.at_ns.max() - table.at_ns.min()))
     python, _ = _python_threads(view, cpu)
-    theirs = (float(sum(cpu.values())) - python) / span - used.thread.run
+    own = python / span
+    theirs = float(sum(cpu.values())) / span - own - used.thread.run
     running = anatomy.ratio("call")
     return Spinning(
         sessions=sessions,
         cores=theirs - running * used.available,
-        wait=used.thread.wait * theirs / max(1e-9, theirs + used.others) if theirs > 0 else 0.0,
+        wait=used.thread.wait * theirs / (theirs + own + used.others) if theirs > 0 else 0.0,
         outside=1.0 - running,
         available=used.available,
     )
 
 
 def waits_for_spinning(view: StepsView) -> float:
-    """Share of the wall time, outside of runs too, in which the steps' thread waits for CPUs that these have."""
+    """Share of the wall time, outside of runs too, in which the steps' thread waits for CPUs that these have. Of
+    threads that sleep between the runs the wait lies in these.
+    """
     found = view.get(spinning)
-    return found.wait if found is not None and (found.spins or found.is_crowd) else 0.0
+    return found.wait if found is not None and found.spins else 0.0
 
 
 def build(view: StepsView) -> Oversubscription | None:

@@ -103,13 +103,21 @@ def role_within(source: str, line: int, entered: str, step: str) -> Role:
 def keeps_state(source: str, call_line: int, line: int) -> bool:
     """Whether the statement at ``line`` is a call for its effect on an object that another statement of the loop reads:
     ``tree.update(seen)``, where ``chosen = tree.draw()`` follows. Run less often, it would change what that one gets.
+    Methods of ``self`` and functions of modules say nothing of that.
     """
     tree = parsed(source)
     statements = _repeated(tree, call_line, line) if tree is not None else []
     own = _at(statements, line)
-    if own is None:
+    if tree is None or own is None:
         return False
-    return any(_reach(one.paths_read, own.changed) for one in statements if not one.changed & own.changed)
+    changed = own.changed - _imported(tree) - {"self", "cls"}  # these hold all of a program, not one object's state
+    return any(_reach(one.paths_read, changed) for one in statements if not one.changed & changed)
+
+
+def _imported(tree: ast.Module) -> set[str]:
+    """Names that a file binds by imports: modules, as a rule."""
+    names = [name for n in ast.walk(tree) if isinstance(n, ast.Import | ast.ImportFrom) for name in n.names]
+    return {(name.asname or name.name).partition(".")[0] for name in names}
 
 
 def _called(call: ast.Call) -> str:

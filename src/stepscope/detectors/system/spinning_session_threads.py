@@ -89,9 +89,11 @@ def _crowd(view: StepsView, found: Spinning, params: Params) -> Seen:
         title=f"a session of ONNX Runtime has {found.most_threads} threads for {cpus}: the steps' thread waits "
         f"{format_ratio(found.wait)} of the time for one",
         confidence=0.85,
+        pipeline_stage="forward-backward",
         where=_places(view, found),
         evidence=(
             Evidence(metric="session_threads", value=found.most_threads, unit="threads", threshold=found.available),
+            Evidence(metric="available_cores", value=found.available, unit="cores"),
             Evidence(metric="waiting_ratio", value=found.wait, unit="ratio", threshold=params.min_ratio),
         ),
         cost=cost_of(view, found.wait, low=0.5 * found.wait, high=min(1.0, 1.25 * found.wait), basis="modelled"),
