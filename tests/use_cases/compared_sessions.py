@@ -12,6 +12,7 @@ import numpy as np
 from tests.derive.sessions import MS, SCRIPT, Frame, Job, S
 
 from stepscope.derive.view import SessionView
+from stepscope.model.report.compare import CompareReport, Difference
 from stepscope.model.session.session import HostInfo, Session
 from stepscope.use_cases.comparing import numbers
 from stepscope.use_cases.comparing.numbers import Numbers
@@ -87,3 +88,9 @@ def group(noise: Sequence[float], *, factor: float = 1.0, begin_s: int = 0, ever
         )
         for number, log in enumerate(noise)
     ]
+
+
+def named(report: CompareReport, section: str, name: str) -> Difference:
+    """The difference of that name."""
+    (found,) = (one for one in report.differences if (one.section, one.name) == (section, name))
+    return found

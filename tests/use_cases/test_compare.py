@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 from tests.derive.sessions import MS, S
-from tests.use_cases.compared_sessions import NOISE, OTHER, group, run
+from tests.use_cases.compared_sessions import NOISE, OTHER, group, named, run
 
 from stepscope.derive.steps.totals import Total
 from stepscope.model.report.compare import CompareReport, Difference
@@ -20,12 +20,6 @@ from stepscope.tables.place import Place
 from stepscope.use_cases import compare
 from stepscope.use_cases.comparing import design
 from stepscope.use_cases.comparing.numbers import Line, LineNumber, Numbers, file_key
-
-
-def named(report: CompareReport, section: str, name: str) -> Difference:
-    """The difference of that name."""
-    (found,) = (one for one in report.differences if (one.section, one.name) == (section, name))
-    return found
 
 
 def main_of(report: CompareReport) -> Difference:
@@ -327,33 +321,12 @@ def test_programs_of_other_names_have_lines_in_common() -> None:
     assert file_key(manifest, "/job/data.py") == file_key(other, "/elsewhere/new/data.py") == "data.py"
 
 
-def test_lines_of_one_side_are_new_or_gone() -> None:
-    """They have no ratio."""
-    lines = {name: {Line("train.py", name, name): LineNumber(value=1e6, place=None, name=name)} for name in ("x", "y")}
-    report = compare.of_numbers([replace(run(seed=1), ops=lines["x"])], [replace(run("b", seed=2), ops=lines["y"])])
-    assert (named(report, "ops", "x").verdict, named(report, "ops", "y").verdict) == ("gone", "new")
-    assert named(report, "ops", "x").ratio is None
-
-
 def test_shares_of_samples_are_compared() -> None:
     """The line on which all samples lie has the same share on both sides; its text comes from the session's sources."""
     report = compare.of_numbers([run(seed=1)], [run("b", seed=2)])
     found = named(report, "python", "return read(path)")
     assert (found.before, found.after, found.verdict) == (1.0, 1.0, "same")
     assert found.where == Place(file="train.py", line=5, function="load")
-
-
-def test_findings_that_came_and_went() -> None:
-    """A finding of every run of one side and of none of the other is named."""
-    waits = [run(f"w{i}", wait_ns=80 * MS, seed=i) for i in range(2)]
-    clean = [run(f"c{i}", wait_ns=0, seed=i) for i in range(2)]
-    here = {(one.change, one.code) for one in compare.of_numbers(waits, clean).findings}
-    there = {(one.change, one.code) for one in compare.of_numbers(clean, waits).findings}
-    assert here
-    assert {code for _, code in here} == {code for _, code in there}
-    assert {change for change, _ in here} == {"gone"}
-    assert {change for change, _ in there} == {"new"}
-    assert compare.of_numbers([waits[0], clean[0]], clean).findings == ()
 
 
 def test_what_else_differs_is_noted() -> None:

@@ -252,6 +252,16 @@ def shares(before: float, after: float, *, samples: tuple[int, int], level: floa
     return replace(found, covers_runs=False)
 
 
+def on_one_side(before: float, after: float, samples: tuple[int, int]) -> bool:
+    """Whether a line that has samples on one side only has them by more than chance.
+
+    Were its share on the other side the same, that side would have none of it with a probability of ``1 - LEVEL`` at
+    most.
+    """
+    share, mine, other = (before, *samples) if before else (after, *reversed(samples))
+    return share * mine >= MIN_SAMPLES and share * other / DISPERSION >= -math.log(1.0 - LEVEL)
+
+
 def blocks_of(durations_ns: F64) -> int:
     """Blocks into which a run is cut: of a second or longer, where that gives enough of them."""
     seconds = int(float(durations_ns.sum()) / BLOCK_NS)

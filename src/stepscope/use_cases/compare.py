@@ -9,7 +9,7 @@ import math
 import re
 import shlex
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -19,7 +19,7 @@ from stepscope.experiments.statistics import MAX_RUNS, RUN_SPREAD
 from stepscope.model.report.compare import ComparedSession, CompareReport, FindingChange, Gate
 from stepscope.report import compare_text
 from stepscope.tables.errors import UsageError
-from stepscope.use_cases.comparing import design, differences, notes, numbers, sides
+from stepscope.use_cases.comparing import design, differences, findings, notes, numbers, sides
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,14 +27,12 @@ if TYPE_CHECKING:
 
     from stepscope.experiments.statistics import Effect
     from stepscope.model.report.compare import Design, Difference, Outcome
-    from stepscope.tables.findings import Finding
     from stepscope.use_cases.comparing.differences import Differences
     from stepscope.use_cases.comparing.numbers import Numbers
 
 CODES: dict[Outcome, int] = {"pass": 0, "slower": 1, "cannot-tell": 3}
 """Exit codes of ``--fail-over`` (docs/exit-codes.md)."""
 _LIMIT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
-_COUNTS = frozenset({"high", "medium", "low"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,32 +194,21 @@ def _session(one: Numbers) -> ComparedSession:
 
 
 def _findings(before: Sequence[Numbers], after: Sequence[Numbers]) -> tuple[FindingChange, ...]:
-    """Findings of every run of one side and of none of the other."""
-    found = [[_by_key(n) for n in side] for side in (before, after)]
-    both = {"gone": (found[0], found[1]), "new": (found[1], found[0])}
+    """Findings of every run of one side and of none of the other, whose detectors could look there."""
+    both: dict[Literal["gone", "new"], tuple[Sequence[Numbers], Sequence[Numbers]]]
+    both = {"gone": (before, after), "new": (after, before)}
     return tuple(
         FindingChange(
-            change="gone" if change == "gone" else "new",
+            change=change,
             code=one.code,
             title=one.title,
             severity=one.severity,
             where=one.where[0] if one.where else None,
         )
         for change, (here, there) in both.items()
-        for key, one in here[0].items()
-        if all(key in run for run in here) and not any(key in run for run in there)
+        for one in findings.of_one_side(here, there)
+        if findings.looked_for(one, there)
     )
-
-
-def _by_key(one: Numbers) -> dict[tuple[str, str, str], Finding]:
-    """Findings that count, by what does not change with an edit elsewhere: code, file and function."""
-    found: dict[tuple[str, str, str], Finding] = {}
-    for finding in one.report.findings:
-        where = finding.where[0] if finding.where else None
-        if finding.severity in _COUNTS:
-            place = (numbers.file_key(one.manifest, where.file), where.function) if where is not None else ("", "")
-            found.setdefault((finding.code, *place), finding)
-    return found
 
 
 def _stacks(before: Numbers, after: Numbers) -> str:

@@ -27,7 +27,8 @@ some were only counted; or all calls. timed: the steps or calls that were timed.
 samples. run: a measurement of the whole run, which may have done other work."""
 Unit = Literal["ns", "1/s", "bytes", "ratio", "count"]
 Word = Literal["faster", "slower", "less", "more", "same", "undecided", "new", "gone"]
-"""Verdict. undecided: the interval contains 1, or there is none. new, gone: seen on one side only."""
+"""Verdict. undecided: the interval contains 1, or there is none. new, gone: seen on one side only; of lines known from
+samples, on one side by more than chance."""
 Outcome = Literal["pass", "slower", "cannot-tell"]
 
 
@@ -84,7 +85,7 @@ class Difference(Struct, frozen=True, kw_only=True):
 
 
 class FindingChange(Struct, frozen=True, kw_only=True):
-    """A finding, from severity low, of every run of one side and of none of the other."""
+    """A finding, from severity low, of every run of one side and of none of the other, which could have had it."""
 
     change: Literal["gone", "new"]
     code: str

@@ -123,6 +123,8 @@ def _difference(asked: Asked, effect: Effect | None) -> Difference:
     word: Word = "undecided" if effect is None else _word(asked.unit, effect)
     if not before or not after:
         word = "new" if after else "gone" if before else "undecided"
+        if asked.samples is not None and not statistics.on_one_side(before or 0.0, after or 0.0, asked.samples):
+            word = "undecided"
     elif asked.exact and asked.unit == "count":
         word = "more" if after > before else "less"
     shown = Difference(

@@ -6,7 +6,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from stepscope.experiments.statistics import RUN_SPREAD
-from stepscope.use_cases.comparing import rows
+from stepscope.use_cases.comparing import findings, rows
 from stepscope.use_cases.comparing.rows import MIN_P99_STEPS
 
 if TYPE_CHECKING:
@@ -27,7 +27,13 @@ MOST = 3
 
 def build(before: Sequence[Numbers], after: Sequence[Numbers], compared: Sides) -> tuple[str, ...]:
     """All notes on the sessions of A and B, what matters most first."""
-    return (*_design(compared), *_steps(before, after, compared), *_differing(before, after), *_failed(before, after))
+    return (
+        *_design(compared),
+        *_steps(before, after, compared),
+        *_not_looked_for(before, after),
+        *_differing(before, after),
+        *_failed(before, after),
+    )
 
 
 def of_times(found: Differences) -> Iterator[str]:
@@ -47,6 +53,14 @@ def _design(compared: Sides) -> Iterator[str]:
         )
     elif min(len(compared.before), len(compared.after)) == 1:
         yield "one run against a group: the variation of the group is taken for both"
+
+
+def _not_looked_for(before: Sequence[Numbers], after: Sequence[Numbers]) -> Iterator[str]:
+    """Findings of one side of which the other cannot say whether it has them."""
+    for side, here, there in (("B", before, after), ("A", after, before)):
+        open_codes = [one.code for one in findings.of_one_side(here, there) if not findings.looked_for(one, there)]
+        if open_codes:
+            yield f"whether {side} has {', '.join(dict.fromkeys(open_codes))} is not known: it could not look for it"
 
 
 def _steps(before: Sequence[Numbers], after: Sequence[Numbers], compared: Sides) -> Iterator[str]:
