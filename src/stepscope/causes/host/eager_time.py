@@ -26,10 +26,15 @@ def build(view: SessionView) -> EagerTime | None:
     looks = view.get(eager_looks.build)
     if found is None or looks is None:
         return found
-    # A sample cannot tell an op's work from Python of the same line; a look times each op.
+    # A sample cannot tell an op's work from Python of the same line; a look times each op. What samples show in calls
+    # of ops beyond the ops themselves is the way into the runtime: arguments, handles, the layers in between.
     python = min(found.python_ratio, looks.python_ratio)
+    way = looks.python_ratio - python
     return replace(
-        found, python_ratio=python, dispatch_ratio=looks.dispatch_ratio, most_dispatch_ratio=looks.most_dispatch_ratio
+        found,
+        python_ratio=python,
+        dispatch_ratio=looks.dispatch_ratio + way,
+        most_dispatch_ratio=looks.most_dispatch_ratio + way,
     )
 
 

@@ -18,14 +18,21 @@ MIN_WITHIN = 0.5
 """Share of a look's time that must lie between the start of the first steady step and the end of the last. In between,
 steps that are only counted, while the recording of calls rests, run the same code."""
 DISPATCH_NS = 40_000
-"""Most that the runtime's dispatch of one op takes. Source: ops of next to no work, Keras 3 on a busy CPU; docs of
-``derive.python.eager`` for what Python takes."""
+"""Most that the runtime's dispatch of one op takes, unless ops without work show more. Source: such ops, Keras 3 on a
+busy CPU; docs of ``derive.python.eager`` for what Python takes."""
+WITHOUT_WORK = frozenset(
+    {"ExpandDims", "Identity", "NoOp", "Rank", "ReadVariableOp", "Reshape", "Shape", "Size", "Squeeze", "StopGradient"}
+)
+"""Types of ops that compute nothing, whatever the size of their inputs: all of their time is dispatch."""
+MIN_WITHOUT_WORK = 20
+"""Number of such ops from which they say what dispatch takes on this machine."""
 LONG = 0.5
 """Share of the longest look's ops from which a look says what is computed again: a shorter one may end before anything
 is."""
 PYTHON_NS = 500_000
-"""Most that Python takes for one op, with the layers around it. Measured: 54 us an op in a beam search with
-Keras' cells, alone on a core. What is beyond that copies or converts data, or computes, and no graph saves it."""
+"""Most that Python takes for one op, with the layers around it, where dispatch takes DISPATCH_NS. Measured: 54 us an op
+in a beam search with Keras' cells, alone on a core. What is beyond that copies or converts data, or computes, and no
+graph saves it."""
 NOTHING_NEW_RATIO = 0.02
 """Share of ops that give something new below which a loop does the same from turn to turn: a benchmark."""
 
@@ -54,12 +61,21 @@ class EagerLooks:
     @property
     def python_ratio(self) -> float:
         """Most that Python takes for its ops."""
-        return min(1.0 - self.ops_ratio, self.ops * PYTHON_NS / self.ns)
+        slower = self.dispatch_ns / DISPATCH_NS
+        return min(1.0 - self.ops_ratio, self.ops * PYTHON_NS * slower / self.ns)
+
+    @property
+    def dispatch_ns(self) -> float:
+        """Most that the dispatch of one op takes on this machine, as busy as it is."""
+        idle = [row for row in self.rows if row.op in WITHOUT_WORK]
+        count = sum(row.count for row in idle)
+        return max(DISPATCH_NS, sum(row.ns for row in idle) / count) if count >= MIN_WITHOUT_WORK else DISPATCH_NS
 
     @property
     def dispatch_ratio(self) -> float:
         """Most that the runtime's dispatch takes: long ops compute for the rest."""
-        return self.ratio(lambda row: min(row.ns, row.count * DISPATCH_NS))
+        each = self.dispatch_ns
+        return self.ratio(lambda row: min(row.ns, row.count * each))
 
     @property
     def most_dispatch_ratio(self) -> float:
@@ -69,9 +85,8 @@ class EagerLooks:
         fastest: dict[str, float] = {}
         for row in self.rows:
             fastest[row.op] = min(fastest.get(row.op, math.inf), row.ns / max(1, row.count))
-        return self.ratio(
-            lambda row: row.ns if fastest[row.op] <= DISPATCH_NS else min(row.ns, row.count * DISPATCH_NS)
-        )
+        each = self.dispatch_ns
+        return self.ratio(lambda row: row.ns if fastest[row.op] <= each else min(row.ns, row.count * each))
 
 
 def build(steps: Steps) -> EagerLooks | None:

@@ -18,9 +18,9 @@ Python loop over elements below which most of the eager time is, if no turn need
 ## Known limits
 Large ops hide the dispatch: Python's share is then small and nothing is reported. The saving is modelled as Python's
 share plus runtime dispatch. Dispatch is taken as 2 times Python's share (measured on steps of small ops), and at most
-the share of the op calls; the upper bound adds the user's own Python around the ops and, of a loop over elements, all
-that its ops compute; what is computed again from the same inputs (HST015) is left out. A step that would be
-compiled but for a setting is GRF003.
+the share of the op calls, of which each takes what ops that compute nothing take here; the upper bound adds the user's
+own Python around the ops and, of a loop over elements, all that its ops compute; what is computed again from the same
+inputs (HST015) is left out. A step that would be compiled but for a setting is GRF003.
 
 ## Remedy
 Put the step into one `@tf.function`; if it already calls one, move the rest into it too. Where it reads values
