@@ -79,6 +79,23 @@ def test_what_else_a_gap_shows_is_no_step() -> None:
     assert whole(ledger) == ledger.wall_ns
 
 
+@pytest.mark.parametrize("before", [True, False])
+def test_a_pause_at_the_edge_of_a_gap_is_no_step(*, before: bool) -> None:
+    """Calls were recorded again when the gap was over, or still before it began, and for 5 s there was none."""
+    job = looked(14 * S)
+    run = job.execution()
+    run.every(10 * MS, 200, dur=8 * MS, start=3 * S, arg=1)
+    job.gap(10 * S if before else 5 * S, S, 100)
+    python(job, 5 * S if before else 6 * S, 10 * S if before else 11 * S, line=33)
+    run.every(10 * MS, 100, dur=8 * MS, start=11 * S, arg=1)
+    job.loop("fit").at(3 * S, 9 * S)
+    (ledger,) = ledgers(job.session())
+    found = times(ledger)
+    assert found["between-steps"] == pytest.approx(5 * S, rel=0.02)
+    assert found["steps/call"] == pytest.approx(0.8 * 4 * S, rel=0.02)
+    assert whole(ledger) == ledger.wall_ns
+
+
 def test_what_a_callback_runs_is_no_step() -> None:
     """A callback predicts: its calls of Keras are records in gaps, or all that was counted for a while."""
     job = looked(12 * S)

@@ -135,7 +135,7 @@ def test_a_wait_for_another_process_stays_what_it_was() -> None:
 @pytest.mark.parametrize(
     ("pauses", "told", "looks_at"),
     [
-        ({40: 20 * S}, "sleeps 20 s in one of 98 steps", True),
+        ({40: 1500 * MS}, "sleeps 1.5 s in one of 98 steps", True),
         ({20: 4 * S, 60: 4 * S}, "sleeps 4 s in 2 of 98 steps", False),
         (dict.fromkeys(range(100), 200 * MS), "sleeps 200 ms a step", False),
     ],

@@ -19,8 +19,8 @@ FIXTURES = Fixtures(
         cost=0.199,
         where=(("train.py", FIT),),
         metrics=("deletion_ratio", "deletions", "longest_ns", "slept_ns"),
-        title=("deleting a tf.data iterator waits 3.98 s for its autotuning, once",),
-        pipeline_stage="preprocessing",
+        title=("deleting a tf.data iterator waits 3.98 s for its autotuning, once: 20 % of the run",),
+        pipeline_stage="none",
         remedy="one-iterator-for-all-epochs",
         per_step=25 * MS,
     ),
@@ -36,6 +36,13 @@ FIXTURES = Fixtures(
 def test_fixtures(claim: Claim) -> None:
     """It finds its case, is silent where it must be, says what it lacks, and turns at its threshold."""
     claim(DETECTOR, FIXTURES)
+
+
+def test_a_wait_within_a_step_is_a_share_of_the_steps() -> None:
+    """A wait of fifteen steps is still part of one."""
+    found = next(one for one in find(standing(wait=1500 * MS)) if one.code == "INP016")
+    assert found.title.endswith("of the time")
+    assert found.pipeline_stage == "preprocessing"
 
 
 def slept(job: Job) -> list[float]:

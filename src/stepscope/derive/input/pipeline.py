@@ -202,7 +202,7 @@ def _windows(steps: Steps, reads: list[Read]) -> Iterator[WaitWindow]:
     if steps.steady_count == 0 or steps.kind not in kinds_with(Trait.COMPILED):
         return
     starts = steps.starts
-    broken = steps.unobserved | intervals.overlapping(evaluations.loops(steps), starts, steps.ends) | _paused(steps)
+    broken = ~steps.steady | intervals.overlapping(evaluations.loops(steps), starts, steps.ends) | _paused(steps)
     """Steps in which the consumer also did something else, or was not observed."""
     reached: dict[int, int] = {}
     for read in reads:

@@ -106,17 +106,33 @@ def of(own: OwnSteps) -> Intervals:
     """All pauses from the first step on, disjoint and sorted; what a gap's edge parts is one pause."""
     steps = own.steps
     seen = own.seen & (own.ends < steps.ends)
-    starts, ends = [own.ends[seen]], [steps.ends[seen]]
+    edges = _beside_gaps(own)
+    hidden = in_gaps(steps.worker, (steps.thread,))
+    after = hidden[0] >= int(steps.starts[0])
+    starts = np.concatenate([own.ends[seen], edges[0], hidden[0][after]])
+    ends = np.concatenate([steps.ends[seen], edges[1], hidden[1][after]])
     holes = gaps.periods(steps.worker.gaps)
+    return _joined(intervals.merge(*_kept((starts, ends), least_ns(own))), np.sort(np.concatenate(holes)))
+
+
+def beside_gaps(own: OwnSteps) -> Intervals:
+    """Times that are too long for a step, before or after a gap that a step's call began before: calls were recorded
+    then, and there was none.
+    """
+    return intervals.merge(*_kept(_beside_gaps(own), least_ns(own)))
+
+
+def _beside_gaps(own: OwnSteps) -> tuple[I64, I64]:
+    """From the call of each step that holds gaps to the first of them, and from the last to the next step."""
+    steps = own.steps
+    holes = gaps.periods(steps.worker.gaps)
+    starts, ends = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for i in np.flatnonzero(steps.unobserved).tolist():
         inside = intervals.clip(holes, (steps.starts[i : i + 1], steps.ends[i : i + 1]))
         if len(inside[0]):
             starts.append(np.array([steps.call_ends[i], inside[1][-1]]))
             ends.append(np.array([inside[0][0], steps.ends[i]]))
-    hidden = in_gaps(steps.worker, (steps.thread,))
-    after = hidden[0] >= int(steps.starts[0])
-    found = np.concatenate([*starts, hidden[0][after]]), np.concatenate([*ends, hidden[1][after]])
-    return _joined(intervals.merge(*_kept(found, least_ns(own))), np.sort(np.concatenate(holes)))
+    return np.concatenate(starts), np.concatenate(ends)
 
 
 def _joined(pieces: Intervals, edges: I64) -> Intervals:

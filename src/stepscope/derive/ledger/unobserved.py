@@ -59,14 +59,15 @@ class Unobserved:
 
 
 def spans_of(own: OwnSteps) -> Intervals:
-    """When steps were not observed: steps with a gap in them, and the gap after the last one. Where calls of Keras hold
-    the steps, only within these.
+    """When steps were not observed: steps with a gap in them, without pauses at its edges, and the gap after the last
+    one. Where calls of Keras hold the steps, only within these.
     """
     steps = own.steps
     broken = intervals.merge(steps.starts[steps.unobserved], steps.ends[steps.unobserved])
     last = int(steps.ends[-1])
     if steps.skipped or steps.unobserved.any():
         broken = intervals.union(broken, between(last, max(last, _span_end(steps))))
+    broken = intervals.without(broken, pauses.beside_gaps(own))
     loops = holding_loops(steps)
     return intervals.clip(broken, loops) if len(loops[0]) else broken
 

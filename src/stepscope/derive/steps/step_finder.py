@@ -3,8 +3,8 @@
 A step lasts from one start of this call to the next. The call is the one whose repetition covers most of the job's wall
 time; among those that cover about the same, the one that says most about a step wins (an explicit ``stepscope.step()``
 before Keras' train function before ``Session.run`` before a tf.function ...). Steady steps exclude the warm-up (first
-traces, first iterator fill) and single pauses between two training loops; whatever recurs (epoch ends, validation,
-checkpoints) stays in.
+traces, first iterator fill), single pauses between two training loops and those of ``lone_pauses``; whatever recurs
+(epoch ends, validation, checkpoints) stays in.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from stepscope.derive.kinds import KINDS
 from stepscope.derive.numeric import intervals
-from stepscope.derive.steps import choice, evaluations, gaps, step_candidates, thinned
+from stepscope.derive.steps import choice, evaluations, gaps, lone_pauses, step_candidates, thinned
 from stepscope.derive.steps.candidate import TRAIN_ROLES
 from stepscope.derive.steps.step_candidates import LONG_GAP_FACTOR
 from stepscope.derive.steps.steps import Steps
@@ -67,6 +67,7 @@ def build(candidate: Candidate) -> Steps:
     unobserved = intervals.overlapping(gaps.periods(candidate.worker.gaps), starts, ends) | several
     usual = int(np.median(durations[~unobserved])) if not unobserved.all() else 0
     steady = _steady(candidate, starts, np.where(unobserved, usual, durations)) & ~unobserved
+    steady &= ~lone_pauses.after(candidate, starts, ends, ~unobserved)
     median = float(np.median(durations[steady])) if steady.any() else float(np.median(durations))
     return Steps(
         worker=candidate.worker,

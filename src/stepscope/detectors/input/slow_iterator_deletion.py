@@ -10,8 +10,9 @@ Nothing computes meanwhile, and no profile of ops shows it. It happens at ends o
 input or like Keras' own time, and mostly where the process has one CPU, or others use them: containers, busy machines.
 
 ## Evidence
-`deletion_ratio`: these waits as a share of the time of the steps. `deletions`: their number. `longest_ns`. `slept_ns`:
-sleeps of the tuning thread, from the first element to the end of the longest wait.
+`deletion_ratio`: these waits as a share of the time of the steps; of the run where none lies in a step. `deletions`:
+their number. `longest_ns`. `slept_ns`: sleeps of the tuning thread, from the first element to the end of the longest
+wait.
 
 ## Known limits
 That the iterator is deleted in these waits is concluded from where they lie, and from the time at which they end: by
@@ -35,6 +36,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.causes.general import phase_lines
 from stepscope.causes.input import slow_iterator_deletion
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
 from stepscope.tables.findings import Evidence, Remedy
@@ -56,37 +58,43 @@ class Params:
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.03)
-    """Of the time of the steps: the least that a report calls low."""
+    """Of the time of the steps, or of the run: the least that a report calls low."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding."""
     low, high = view.steps.span
     found = [one for one in view.get(slow_iterator_deletion.build) if low <= one.begin and one.end <= high]
-    whole = max(1, high - low)
-    if found and sum(one.long_ns for one in found) / whole >= params.min_ratio:
-        yield _seen(view, params, found, whole)
+    if not found:
+        return
+    parts, whole = _parts(view, found), max(1, high - low)
+    run = view.get(phase_lines.job)
+    if not parts and run is not None:
+        whole = run.wall_ns
+    if sum(one.long_ns for one in found) / whole >= params.min_ratio:
+        yield _seen(view, params, found, whole, parts)
 
 
-def _seen(view: StepsView, params: Params, found: Sequence[Deletion], whole: int) -> Seen:
-    ratio = sum(one.long_ns for one in found) / whole
+def _seen(view: StepsView, params: Params, found: Sequence[Deletion], whole: int, parts: tuple[str, ...]) -> Seen:
+    """``whole``: the time of which shares are; ``parts``: the components of steps that hold the waits."""
+    total = sum(one.long_ns for one in found)
+    ratio = total / whole
     least, most = sum(one.least_ns for one in found) / whole, sum(one.most_ns for one in found) / whole
     longest = max(found, key=lambda one: one.long_ns)
     times = "once" if len(found) == 1 else f"the longest of {len(found)} such waits"
     return Seen(
         title=f"deleting a tf.data iterator waits {format_ns(longest.long_ns)} for its autotuning, {times}: "
-        f"{format_ratio(ratio)} of the time",
+        f"{format_ratio(ratio)} of the {'time' if parts else 'run'}",
         confidence=SURE if len(found) >= SURE_FROM else LESS_SURE,
         where=tuple(dict.fromkeys(view.place(s.file, s.line, function=s.function) for s in (o.spot for o in found))),
         evidence=(
-            Evidence(
-                metric="deletion_ratio", value=ratio, unit="ratio", threshold=params.min_ratio, refs=_parts(view, found)
-            ),
+            Evidence(metric="deletion_ratio", value=ratio, unit="ratio", threshold=params.min_ratio, refs=parts),
             Evidence(metric="deletions", value=len(found), unit="deletions"),
             Evidence(metric="longest_ns", value=longest.long_ns, unit="ns"),
             Evidence(metric="slept_ns", value=longest.after_ns, unit="ns"),
         ),
-        cost=cost_of(view, ratio, low=least, high=most),
+        cost=cost_of(view, ratio, low=least, high=most, ns_per_step=None if parts else total // view.steps.count),
+        pipeline_stage=None if parts else "none",
         remedies=(
             Remedy(
                 id="one-iterator-for-all-epochs",
