@@ -171,18 +171,34 @@ def test_folded_microseconds_are_times(tmp_path: Path) -> None:
 
 
 def test_steps_that_were_only_counted_are_steps(tmp_path: Path) -> None:
-    """Stacks are sampled all the time: those of gaps of the duty cycle are drawn, and their steps are in the work."""
+    """Of long steps the agent's looks take stacks in gaps, too: these are drawn, and their steps are in the work."""
     job = Job(ended_ns=130 * S)
     call = job.function(call_file=SCRIPT, call_line=9, call_function="main")
     for start in (0, 110 * S):
         call.every(100 * MS, 100, dur=60 * MS, start=start)
     job.gap(99 * 100 * MS + 61 * MS, 100 * S, 1000, Kind.FUNCTION)
-    job.samples([i * 500 * MS + 10 * MS for i in range(240)], STEP)
+    job.samples([i * 500 * MS + 10 * MS for i in range(240)], STEP, dur=500 * MS)
     made = job.session()
     chosen = app_flame.of_session(made, tmp_path)
     assert len(chosen.graph.profile.samples) > 220
     assert chosen.counts_steps
     assert chosen.work == pytest.approx(1200, rel=0.02)
+
+
+def test_gaps_in_which_nothing_was_sampled_are_no_work(tmp_path: Path) -> None:
+    """In gaps the agent samples pauses only: neither these nor the steps that were counted there are in the weights."""
+    job = Job(ended_ns=130 * S)
+    call = job.function(call_file=SCRIPT, call_line=9, call_function="main")
+    for start in (0, 110 * S):
+        call.every(100 * MS, 100, dur=60 * MS, start=start)
+        job.samples([start + i * 100 * MS + 10 * MS for i in range(99)], STEP)
+    job.gap(99 * 100 * MS + 61 * MS, 100 * S, 900, Kind.FUNCTION)
+    job.samples([60 * S + i * 90 * MS for i in range(100)], LOAD, dur=90 * MS)
+    chosen = app_flame.of_session(job.session(), tmp_path)
+    assert chosen.counts_steps
+    assert chosen.work == pytest.approx(197, abs=2)
+    assert len(chosen.graph.profile.samples) == pytest.approx(197, abs=2)
+    assert "load" not in flame_text.render(chosen.graph)
 
 
 @pytest.mark.parametrize("outside", [100, 400])
@@ -276,6 +292,27 @@ def test_sessions_are_compared_per_step(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert "per unit of work" in same.output
     slower = flame("diff", tmp_path / "short", tmp_path / "slow")
     assert not slower.output.startswith("No significant change")
+
+
+@pytest.mark.parametrize(("inside", "said"), [(12, "per unit of work"), (0, "Whole runs are compared")])
+def test_a_run_with_few_samples_is_compared_by_its_steps(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, inside: int, said: str
+) -> None:
+    """Its whole run is drawn, but compared are steps; without any sample in these it is said what is compared."""
+    made = []
+    for steps in (14, 140):
+        job = Job(ended_ns=80 * S)
+        call = job.function(call_file=SCRIPT, call_line=9, call_function="main")
+        call.every(100 * MS, steps, dur=60 * MS, start=50 * S)
+        job.samples([50 * S + i * 100 * MS + 10 * MS for i in range(inside * steps // 14)], STEP)
+        job.samples([i * 100 * MS for i in range(400)], LOAD)
+        made.append(job.session())
+    for number in range(2):
+        (tmp_path / str(number)).mkdir()
+    monkeypatch.setattr("stepscope.sessions.bundle.open_session", lambda path: made[int(Path(path).name)])
+    output = flame("diff", tmp_path / "0", tmp_path / "1").output
+    assert output.startswith("No significant change in python")
+    assert said in output
 
 
 def test_files_are_compared(folded: Path, tmp_path: Path) -> None:

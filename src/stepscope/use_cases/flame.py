@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from stepscope.derive.numeric import intervals
-from stepscope.derive.steps import totals
+from stepscope.derive.steps import gaps, totals
 from stepscope.store.bundle import is_packed
 from stepscope.tables.errors import UsageError
 from stepscope.tables.findings import Diagnostic
+from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.stacks.profile_difference import Basis
     from stepscope.derive.steps.steps import Steps
     from stepscope.derive.view import SessionView
@@ -30,7 +32,7 @@ PREFERRED = ("cpu", "cpu-clock", "task-clock", "cycles", "python")
 _OF_PERF = ("cpu-clock", "task-clock", "cycles")
 """The same in a file: perf's events, which have no order. Other formats say which of theirs comes first."""
 _OTHERS = "DX127"
-FEW_SAMPLES = 200
+FEW_SAMPLES = 20
 """Fewer samples of the steps, and less than half of all, and the whole run is drawn unless steps are asked for."""
 ENDINGS = (".html", ".svg", ".folded", ".speedscope.json", ".pb.gz")
 
@@ -42,6 +44,8 @@ class Chosen:
     graph: Graph
     work: float
     counts_steps: bool
+    has_steps: bool = False
+    """Whether some of its samples lie in steady steps, drawn or not."""
 
 
 def choose(path: Path, *, event: str = "", window: Window | None = None) -> Chosen:
@@ -88,10 +92,11 @@ def of_session(session: Session, path: Path, event: str = "", window: Window | N
     of_memory = profile.event in memory_stacks.EVENTS
     steady = steps is not None and bool(steps.steady_count) and window != "all" and not of_memory
     said, work = memory_stacks.SAID.get(profile.event, "the whole run"), 1.0
-    part = profile
+    part, in_steps = profile, False
     if steps is not None and steady:
-        lows, highs = steps.whole_windows  # stacks are sampled also while steps are only counted
+        lows, highs = intervals.without(steps.whole_windows, _unsampled(steps))
         part = session_stacks.within(profile, list(zip(lows.tolist(), highs.tolist(), strict=True)))
+        in_steps = len(part.samples) > 0
         work = _steps_sampled(session, profile.event, steps)
         share = 1 - part.total / profile.total if profile.total else 0.0
         said = f"{_count(work, 'steady step')} of {steps.title}; {100 * share:.0f} % of the samples are outside them"
@@ -105,10 +110,27 @@ def of_session(session: Session, path: Path, event: str = "", window: Window | N
                 raise UsageError(f"{path}: {none} of {steps.title}; use --window all")
             part, steady, work, said = profile, False, 1.0, f"the whole run: {none} of {steps.title}"
     return Chosen(
-        graph=graph(part, source=str(path), window=said, hidden=profile.total - part.total),
+        graph=graph(
+            part, source=str(path), window=said, hidden=profile.total - part.total, of_run=not steady and not of_memory
+        ),
         work=max(work, 1.0),
         counts_steps=steady,
+        has_steps=in_steps,
     )
+
+
+def _unsampled(steps: Steps) -> Intervals:
+    """Steps that hold gaps in which hardly any stack was taken: there the agent samples only what is no step, such as a
+    pause, or calls that are longer than its looks are apart.
+    """
+    worker, holes = steps.worker, gaps.periods(steps.worker.gaps)
+    records = worker.with_gaps()
+    mine = (records.kind == Kind.SAMPLE) & (records.thread == steps.thread)
+    mine &= intervals.overlapping(holes, records.start_ns, records.start_ns + 1)
+    if 2 * int(records.dur_ns[mine].sum()) >= intervals.total(holes):
+        return intervals.empty()
+    holding = intervals.overlapping(holes, steps.starts, steps.ends)
+    return intervals.merge(steps.starts[holding], steps.ends[holding])
 
 
 def _count(number: float, word: str) -> str:
@@ -119,23 +141,23 @@ def _steps_sampled(session: Session, event: str, steps: Steps) -> float:
     """Steady steps while the event was sampled."""
     from stepscope.derive.stacks import session_stacks
 
-    sampled = session_stacks.windows(session, event)
+    begins, ends = (np.array(side, np.int64) for side in zip(*session_stacks.windows(session, event), strict=True))
+    sampled = intervals.without(intervals.merge(begins, ends), _unsampled(steps))
     lows, highs = steps.windows
     middles = (lows + highs) // 2
     inside = middles < 0
-    for begin, end in sampled:
+    for begin, end in zip(*(side.tolist() for side in sampled), strict=True):
         inside |= (middles >= begin) & (middles < end)
     return float(inside.sum()) + _counted_steps(steps, sampled)
 
 
-def _counted_steps(steps: Steps, sampled: Sequence[tuple[int, int]]) -> float:
+def _counted_steps(steps: Steps, sampled: Intervals) -> float:
     """Steps that were only counted while the event was sampled, as if they were evenly spread over their gaps."""
     total = totals.of(steps)
     hidden = steps.starts[steps.unobserved], steps.ends[steps.unobserved]
     if total is None or not intervals.total(hidden):
         return 0.0
-    begins, ends = (np.array(side, np.int64) for side in zip(*sorted(sampled), strict=True))
-    within = intervals.total(intervals.clip(hidden, intervals.merge(begins, ends)))
+    within = intervals.total(intervals.clip(hidden, sampled))
     return (total.count - total.timed) * within / intervals.total(hidden)
 
 
@@ -188,8 +210,10 @@ def compare(
     one = choose(before, event=event, window=window)
     other = choose(after, event=event or one.graph.profile.event, window=window)
     sessions = all(path.is_dir() or is_packed(path) for path in (before, after))
-    if sessions and one.counts_steps != other.counts_steps:  # steps against a whole run would be no comparison
-        one, other = (choose(path, event=one.graph.profile.event, window="all") for path in (before, after))
+    if sessions and window is None and not (one.counts_steps and other.counts_steps):
+        # Steps against a whole run would be no comparison, and runs hold other numbers of steps and their start.
+        part: Window = "steady" if one.has_steps and other.has_steps else "all"
+        one, other = (choose(path, event=one.graph.profile.event, window=part) for path in (before, after))
     return of_pair(one, other, basis=basis, work=work)
 
 

@@ -38,6 +38,8 @@ class Graph:
     """The part of the session that it covers, in words."""
     hidden: float = 0.0
     """Weight outside that part."""
+    of_run: bool = False
+    """Whether it covers a whole run of a job, its start and end included."""
 
     @property
     def samples(self) -> float:
@@ -66,7 +68,7 @@ class Compared:
     """File names of the two programs, if they differ."""
 
 
-def graph(profile: StackProfile, *, source: str, window: str = "", hidden: float = 0.0) -> Graph:
+def graph(profile: StackProfile, *, source: str, window: str = "", hidden: float = 0.0, of_run: bool = False) -> Graph:
     """Prepare a profile for drawing."""
     busy, idle = without_idle(with_roots_checked(classified(profile)))
     return Graph(
@@ -76,6 +78,7 @@ def graph(profile: StackProfile, *, source: str, window: str = "", hidden: float
         idle=idle,
         window=window,
         hidden=hidden,
+        of_run=of_run,
     )
 
 

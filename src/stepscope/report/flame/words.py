@@ -159,12 +159,14 @@ def verdict(compared: Compared) -> str:
     return f"{event}: {growth_text(found.whole)} in total, beyond noise, but not concentrated in any function"
 
 
-def basis_text(found: Difference) -> str:
-    """Basis of a comparison."""
+def basis_text(found: Difference, *, of_runs: bool = False) -> str:
+    """Basis of a comparison. ``of_runs``: of whole runs, about whose work nothing is known."""
     if found.basis == "share":
         return "Shares are compared, so what one function loses, others gain."
     same = found.factor == found.speed
     text = "Both are assumed to cover the same work" if same else "Weights are compared per unit of work"
+    if same and of_runs:
+        text = "Whole runs are compared, start and end included, whatever number of steps they made"
     if found.timed and abs(found.speed - 1) >= _FASTER:
         how = "slower" if found.speed > 1 else "faster"
         alike = f"most functions of the second are {percent(abs(found.speed - 1))} {how} alike"
@@ -185,7 +187,7 @@ def difference_items(compared: Compared) -> list[str]:
     items.append(
         f"{len(found.functions)} of {found.tested} functions with enough samples differ beyond sampling noise ({of})."
     )
-    items.append(basis_text(found))
+    items.append(basis_text(found, of_runs=compared.before.of_run and compared.after.of_run))
     if compared.scripts[0]:
         items.append("Functions of {} are compared with those of {}.".format(*compared.scripts))
     return items
