@@ -58,6 +58,8 @@ class PhaseTime:
     """The costliest first; ratios are shares of the phase's time."""
     edges: tuple[tuple[str, int], ...] = ()
     """What Keras' loops do in it at their edges (``loop_edges``), and for how long."""
+    loops: int = 0
+    """Number of these loops."""
     importing: float | None = None
     """Share of its samples that were taken inside an import; None: too few."""
     launched_by: str = ""
@@ -95,6 +97,7 @@ def build(view: SessionView) -> tuple[PhaseTime, ...]:
             count=part.count,
             lines=_lines(view, whole, part, mine),
             edges=tuple((edge.what, intervals.total(intervals.clip(edge.spans, part.spans))) for edge in edges),
+            loops=max((edge.count for edge in edges), default=0),
             importing=_importing(mine),
             launched_by=by if part.phase == "start" else "",
             launched_ns=min(until, part.ns) if part.phase == "start" else 0,

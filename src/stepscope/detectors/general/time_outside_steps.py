@@ -222,7 +222,7 @@ def _remedies(time: PhaseTime, turns: TurnTimes | None) -> tuple[Remedy, ...]:
     if time.phase in {"start", "imports", "building"}:
         return _remedies_of_start(time)
     if _edge_text(time):
-        return (_FEWER_LOOPS,)
+        return (_FEWER_LOOPS,) if time.loops > 1 else ()
     if time.phase == "between-steps" and any(s.what == "fit" and s.ratio >= MIN_MOSTLY for s in time.lines):
         return _LONGER_EPOCHS, _PAUSE
     if turns is not None and time.phase == "between-steps":
