@@ -147,11 +147,11 @@ def test_rivals_and_children(monkeypatch: pytest.MonkeyPatch) -> None:
     rival = start(BUSY)
     sampler = RivalSampler(0)
     try:
-        sampler.sample(1, targets(job.pid, os.getpid()))
+        sampler.sample(1, targets(job.pid))
         child = next(int(c) for c in Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text().split())
         burn(child)
         burn(rival.pid)
-        sampler.sample(10**9, targets(job.pid, os.getpid()))
+        sampler.sample(10**9, targets(job.pid))
     finally:
         for process in (job, rival):
             os.killpg(process.pid, 9)
@@ -166,7 +166,16 @@ def test_rivals_and_children(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rows[child][1] >= 20_000_000
     assert rows[rival.pid][2].startswith(sys.executable)
     assert job.pid not in rows
-    assert os.getpid() not in rows
+
+
+def test_what_the_collector_starts_is_no_rival(busy: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as perf for a window; it is not a rival itself, either."""
+    monkeypatch.setattr(rivals, "_KEEP", 10_000)
+    sampler = RivalSampler(0)
+    sampler.sample(1, targets(0, os.getpid()))
+    burn(busy.pid)
+    sampler.sample(10**9, targets(0, os.getpid()))
+    assert not {os.getpid(), busy.pid} & set(sampler.rows.table().pid.tolist())
 
 
 def marks(sampler: RivalSampler) -> dict[int, int]:
@@ -193,7 +202,7 @@ def test_processes_of_the_jobs_group_are_no_children_of_it(neighbour: str, monke
         job, other = children_of(shell.pid)
         (mine,), (its,) = children_of(job), children_of(other) or [other]
         for now in (1, 10**9):
-            sampler.sample(now, targets(job, os.getpid()))
+            sampler.sample(now, targets(job))
             burn(mine)
             burn(its)
     finally:
@@ -212,10 +221,10 @@ def test_before_the_job_is_known_nothing_is_its_own(monkeypatch: pytest.MonkeyPa
     try:
         (child,) = children_of(job.pid)
         for now, known in ((1, 0), (2, 0), (10**9, job.pid)):
-            sampler.sample(now, targets(known, os.getpid()))
+            sampler.sample(now, targets(known))
             burn(child)
             burn(rival.pid)
-        sampler.sample(2 * 10**9, targets(job.pid, os.getpid()))
+        sampler.sample(2 * 10**9, targets(job.pid))
     finally:
         for process in (job, rival):
             os.killpg(process.pid, 9)

@@ -76,6 +76,15 @@ def test_python_that_slept_is_named_by_its_samples() -> None:
     assert (found.lines[0].where.line, found.samples) == (7, 6)
 
 
+def test_a_sample_that_began_before_the_step_counts_from_its_start() -> None:
+    """It stands for the time since the one before: 355 ms of it cannot lie in 50 ms of a step."""
+    job = train_loop(60 * MS)
+    job.records = [r._replace(start_ns=r.start_ns + (EXTRA if r.start_ns > begin(SLOW) else 0)) for r in job.records]
+    job.samples([begin(SLOW) + 50 * MS], Frame(SCRIPT, "main", 46), dur=355 * MS)
+    (line,) = slow(job).lines
+    assert line.ns == 50 * MS
+
+
 def test_a_retrace_says_what_changed() -> None:
     """The function, its line and the reason."""
     job = stretched()

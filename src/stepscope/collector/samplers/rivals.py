@@ -25,6 +25,8 @@ _KEEP = 8
 _MIN_CPU_NS = 5_000_000
 """CPU time below which a process is not a rival: half a percent of a core."""
 _KERNEL_PARENT = 2
+_MOST_PARENTS = 4
+"""Generations between the collector and what it started."""
 _MOST_THREADS = 128
 """Threads of the job's processes looked at in a second, 20 us each: of a process with more it is not known."""
 _MAX_NAME = 160
@@ -99,7 +101,7 @@ class RivalSampler:
         """Rows for these processes, given as (CPU time, pid)."""
         left = _MOST_THREADS
         for cpu_ns, pid in used:
-            if pid not in targets.measured and pid not in targets.own:
+            if pid not in targets.measured and pid not in targets.own and not self._is_ours(pid, targets):
                 child = CHILD if pid in self._descendants else GROUP if pid in self._companions else 0
                 child |= TASK if self._cluster.has(pid, targets.measured) else 0
                 runnable = -1
@@ -108,6 +110,16 @@ class RivalSampler:
                     left -= looked
                 at_ns = now_ns - self._origin_ns
                 self.rows.add(at_ns, pid, self._name_of(pid), child, cpu_ns, interval, runnable)
+
+    def _is_ours(self, pid: int, targets: Targets) -> bool:
+        """Whether the collector started a process, such as perf for a window of native stacks."""
+        me, at = os.getpid(), pid
+        for _ in range(_MOST_PARENTS if me in targets.own else 0):
+            parent = self._others[at].parent if at in self._others else 0
+            if parent == me:
+                return True
+            at = parent
+        return False
 
     def _add_use(self, pid: int, other: _Other, used: list[tuple[int, int]], new: list[int]) -> None:
         now = cpu_clock(pid)

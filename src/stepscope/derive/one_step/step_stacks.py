@@ -52,6 +52,7 @@ def build(table: StepTable, row: int) -> StepStacks:
     records = steps.worker.records
     mine = (records.kind == Kind.SAMPLE) & (records.thread == steps.thread)
     inside = records.take(mine & (records.start_ns >= start) & (records.start_ns < end))
+    inside = replace(inside, dur_ns=np.minimum(inside.dur_ns, inside.start_ns - start))  # it may begin before the step
     taken = list(stack_samples.thread_samples(replace(steps.worker, records=inside), [steps.thread]))
     parts = table.anatomy.component_at(np.array([sample.at for sample in taken], np.int64))
     groups: dict[tuple[str, str, int], list[Sample]] = {}
