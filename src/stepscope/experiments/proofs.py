@@ -74,19 +74,21 @@ OF_CODE: dict[str, tuple[str, ...]] = {
 }
 """Detectors not listed have no trial."""
 OF_REMEDY: dict[str, tuple[str, ...]] = {
+    "look-at-native-stacks": (),
     "make-function-once": ("functions-reused",),
     "more-cores": ("cache-input", "compute-only"),
     "relax-shapes": ("reduce-retracing",),
     "summaries-less-often": ("no-summaries",),
     "vectorise-loop": (STUB,),
 }
-"""Remedies whose trial is another than that of their detector, or whose detector has none for all its causes."""
+"""Remedies whose trial is another than that of their detector, or whose detector has none for all its causes; () if
+nothing can be tried."""
 
 
 def trials_of(finding: Finding) -> tuple[str, ...]:
     """The trials of a finding, the most telling first; () if there are none."""
     first = finding.remedies[0].id if finding.remedies else ""
-    templates = OF_REMEDY.get(first) or OF_CODE.get(finding.code, ())
+    templates = OF_REMEDY[first] if first in OF_REMEDY else OF_CODE.get(finding.code, ())
     found = [filled(template, finding) for template in templates]
     return tuple(trial for trial in found if trial)
 

@@ -10,16 +10,18 @@ from tests.detectors.graph_jobs import read_turns
 from tests.detectors.traced_jobs import STEP, TRACED, holding, untraced
 
 from stepscope.detectors.general.time_in_op_scheduling import DETECTOR
+from stepscope.experiments import proofs
 
 
-def scheduled(around: float) -> Job:
-    """Traced steps of 100 ms, of which the executor works ``around`` us, and an op 10 ms."""
+def scheduled(around: float, ops: int = 1_000) -> Job:
+    """Traced steps of 100 ms, of which the executor works ``around`` us, and the ops 10 ms."""
     made = Maker()
     for i in range(TRACED):
         at = STEP * i
         made.step(at, STEP - 1, i)
         made.span(made.main, "ExecutorState::Process", at + 10, around)
-        made.op(made.main, "loss:Mul", at + 80_000, 10_000)
+        for number in range(ops):
+            made.op(made.main, "loss:Mul", at + 80_000 + number * 10_000 / ops, 10_000 / ops)
     return holding(made.trace())
 
 
@@ -30,7 +32,7 @@ FIXTURES = Fixtures(
         cost=0.0,
         basis="unknown",
         where=(),
-        metrics=("runtime_ratio", "ops_ratio", "call_ratio"),
+        metrics=("runtime_ratio", "ops_ratio", "ops_per_step", "around_op_ns", "call_ratio"),
         title=("many small ops", "60 % of the traced steps"),
         pipeline_stage="forward-backward",
         remedy="fewer-larger-steps",
@@ -47,6 +49,14 @@ FIXTURES = Fixtures(
 def test_fixtures(claim: Claim) -> None:
     """It tells where its component's time goes, from the least share on that a report must explain."""
     claim(DETECTOR, FIXTURES)
+
+
+def test_few_ops_with_much_time_around_them_are_not_called_many_small_ones() -> None:
+    """60 ms around 20 ops is no scheduling: what goes on there is to be looked at, and no larger batch advised."""
+    (found,), _ = look(DETECTOR, scheduled(60_000.0, ops=20))
+    assert found.title == "the framework takes 60 % of the traced steps around its ops, 3 ms for each of 20"
+    assert [remedy.id for remedy in found.remedies] == ["look-at-native-stacks"]
+    assert proofs.trials_of(found) == ()
 
 
 @pytest.mark.parametrize(

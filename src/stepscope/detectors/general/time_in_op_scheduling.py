@@ -10,9 +10,11 @@ that, not by its work: a faster processor or fewer samples change little.
 
 ## Evidence
 `runtime_ratio`: share of the traced steps in the framework's runtime; `ops_ratio`: share in ops on the host and in
-kernels of a device. Where the graph's nodes show that one Python loop made most of it, `turns` and `loop_ratio` as of
-GRF002: such a step pays for each op of each iteration. Unless the iterations need the results of earlier ones, they can
-be computed at once, and the finding is above information.
+kernels of a device; `ops_per_step`, `around_op_ns`: what that is for each op. Where it is more than scheduling takes
+(0.1 ms), that is said, and not that the ops are small: the runtime also allocates and frees memory, and waits. Where
+the graph's nodes show that one Python loop made most of it, `turns` and `loop_ratio` as of GRF002: such a step pays for
+each op of each iteration. Unless the iterations need the results of earlier ones, they can be computed at once, and the
+finding is above information.
 
 ## Known limits
 Reported only where no specific finding explains the time. Tracing lengthens the time between ops; the cost of the
@@ -32,21 +34,30 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from stepscope.causes.general import spent_lines
 from stepscope.causes.host import unrolled_python_loop
+from stepscope.derive.numeric import intervals
+from stepscope.derive.optrace.device import device_work
+from stepscope.derive.optrace.host.activity import Activity
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
 from stepscope.detectors.shared import general_loss, trace_evidence
 from stepscope.tables.findings import Evidence, Remedy
-from stepscope.tables.units import Ratio, format_ratio
+from stepscope.tables.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.host.unrolled_python_loop import Repeats
+    from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.steps_view import StepsView
+    from stepscope.tables.place import Place
 
 RUNTIME = ("runtime", "launch")
 WORK = ("host-compute", "device-compute", "host-python")
+SCHEDULING_NS = 100_000
+"""Most that scheduling one op takes on a slow and busy machine: one to some ten microseconds elsewhere."""
 SURE = 0.5
 """Share of a loop's part that larger ops save at least: a few of them stay."""
 
@@ -70,10 +81,14 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     if ratio < params.min_ratio or ratio < work:
         return
     share = min(ratio, view.anatomy.ratio("call") + view.anatomy.ratio("framework"))
+    number = _ops_per_step(trace)
+    each = ratio * trace.periods.mean_ns / max(1.0, number)
     text = f"the framework around many small ops takes {format_ratio(ratio)} of the traced steps, the ops themselves "
     evidence = (
         trace_evidence.evidence(trace, "runtime_ratio", ratio, "ratio", params.min_ratio),
         trace_evidence.evidence(trace, "ops_ratio", work, "ratio"),
+        Evidence(metric="ops_per_step", value=number, unit="ops"),
+        Evidence(metric="around_op_ns", value=each, unit="ns"),
         Evidence(metric="call_ratio", value=view.anatomy.ratio("call"), unit="ratio", refs=("component:call",)),
     )
     loop = view.get(unrolled_python_loop.worst)
@@ -81,6 +96,9 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
         yield _of_loop(view, loop, share, text + format_ratio(work), evidence)
         return
     place = spent_lines.of_steps(view)
+    if each > SCHEDULING_NS:
+        yield _beyond_scheduling(view, place, ratio, share, evidence)
+        return
     yield Seen(
         title=f"{text}{format_ratio(work)}",
         severity="info",
@@ -97,6 +115,39 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
             Remedy(id="fuse-ops", text="or use fewer, larger ops: jit_compile=True, one op for the whole batch"),
         ),
         explanation="Scheduling an op costs the same whatever the op does.",
+    )
+
+
+def _ops_per_step(trace: OpView) -> float:
+    """Number of ops on the host and of kernels of a device in the mean traced step."""
+    rows = trace.domain.rows(Activity.OP)
+    if trace.device >= 0:
+        rows = np.concatenate([rows, device_work.rows(trace.trace, trace.device)])
+    at = trace.trace.events.start_ns[rows]
+    return float(intervals.overlapping(trace.periods.windows, at, at + 1).sum()) / max(1, len(trace.periods))
+
+
+def _beyond_scheduling(
+    view: StepsView, place: Place | None, ratio: float, share: float, evidence: tuple[Evidence, ...]
+) -> Seen:
+    """More time around each op than it takes to schedule it."""
+    number, each = (one.value for one in evidence if one.metric in {"ops_per_step", "around_op_ns"})
+    return Seen(
+        title=f"the framework takes {format_ratio(ratio)} of the traced steps around its ops, "
+        f"{format_ns(int(each))} for each of {number:,.0f}",
+        severity="info",
+        confidence=general_loss.CONFIDENCE,
+        where=(place,) if place is not None else (),
+        evidence=evidence,
+        cost=cost_of(view, 0.0, high=share, basis="unknown"),
+        remedies=(
+            Remedy(
+                id="look-at-native-stacks",
+                text="see what it does there, such as allocating and freeing memory: stepscope trace JOB --kind native",
+            ),
+        ),
+        explanation="Scheduling an op takes a hundredth of that: something else takes time between the ops, or the "
+        "tracing itself slows them.",
     )
 
 
