@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,9 +20,8 @@ from stepscope.sessions.bundle import open_session
 from stepscope.web import metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from stepscope.model.api.status import Status
+    from stepscope.tables.hang import Hang
 
 pytestmark = [pytest.mark.tf, pytest.mark.slow]
 PROGRAMS = Path(__file__).parent / "programs/hangs"
@@ -45,57 +44,77 @@ def stepscope(*args: str) -> str:
     return subprocess.run(command, env=environment(), capture_output=True, text=True, check=True).stdout
 
 
-@contextmanager
-def hanging(name: str, session: Path, by: signal.Signals = signal.SIGTERM) -> Iterator[Status]:
-    """The status of a program once its hang is told; it is ended afterwards, by a signal."""
+def start(name: str, session: Path) -> subprocess.Popen[bytes]:
+    """A program that will hang."""
     command = [sys.executable, "-m", "stepscope", "run", "--session", str(session), f"{name}.py"]
-    with subprocess.Popen(command, cwd=PROGRAMS, env=environment(), stderr=subprocess.DEVNULL) as job:
-        deadline = time.monotonic() + PATIENCE_S
-        try:
-            while True:
-                mine = [one.status for one in jobs.running() if one.status.session == str(session)]
-                if mine and mine[0].hang is not None:
-                    yield mine[0]
-                    return
-                assert job.poll() is None, "it ended"
-                assert time.monotonic() < deadline, "it was not told"
-                time.sleep(0.2)
-        finally:
-            job.send_signal(by)
+    return subprocess.Popen(command, cwd=PROGRAMS, env=environment(), stderr=subprocess.DEVNULL)
 
 
-@pytest.mark.parametrize(("name", "kind"), KINDS)
-def test_a_hang_is_told_while_it_lasts(tmp_path: Path, name: str, kind: str) -> None:
-    """Kind, line and all threads in ps, top and the metrics; afterwards in the session and in the report."""
-    session = tmp_path / "hung.stepscope"
+def hung(job: subprocess.Popen[bytes], session: Path) -> Status:
+    """The status of a program once its hang is told."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        mine = [one.status for one in jobs.running() if one.status.session == str(session)]
+        if mine and mine[0].hang is not None:
+            return mine[0]
+        assert job.poll() is None, "it ended"
+        assert time.monotonic() < deadline, "it was not told"
+        time.sleep(0.2)
+
+
+def test_hangs_are_told_while_they_last(tmp_path: Path) -> None:
+    """Kind, line and all threads in ps, top and the metrics; afterwards in the session and in the report.
+
+    All programs hang at once, as each mostly waits.
+    """
+    sessions = {name: tmp_path / f"{name}.stepscope" for name, _ in KINDS}
+    told = {}
+    with ExitStack() as stack:
+        made = {name: stack.enter_context(start(name, session)) for name, session in sessions.items()}
+        for job in made.values():
+            stack.callback(job.send_signal, signal.SIGTERM)
+        for name, kind in KINDS:
+            told[name] = is_told(name, kind, hung(made[name], sessions[name]))
+    for name, hang in told.items():
+        is_reported(hang, sessions[name])
+
+
+def is_told(name: str, kind: str, status: Status) -> Hang:
+    """What is said of a hang while it lasts."""
     lines = (PROGRAMS / f"{name}.py").read_text("utf-8").splitlines()
     here = [number for number, text in enumerate(lines, 1) if "# hangs here" in text]
-    with hanging(name, session) as status:
-        hang = status.hang
-        assert hang is not None
-        line = hang.line
-        assert (hang.kind, Path(hang.file).name) == (kind, f"{name}.py")
-        assert line in here
-        main = hang.threads[0]
-        assert (main.pid, main.tid) == (status.pid, status.pid)
-        assert any(frame.own for frame in main.frames)
-        assert f"{name}.py:{line}" in stepscope("top", "--once", str(session))
-        assert "HNG001" in stepscope("ps")
-        job = Job(pid=status.pid, name=name, user="me", state="running", session="", status=status)
-        (said,) = (text for text in metrics.exposition([job]).decode().splitlines() if text.startswith(METRIC + "{"))
-        assert f'kind="{kind}"' in said
+    hang = status.hang
+    assert hang is not None
+    assert (hang.kind, Path(hang.file).name) == (kind, f"{name}.py")
+    assert hang.line in here
+    main = hang.threads[0]
+    assert (main.pid, main.tid) == (status.pid, status.pid)
+    assert any(frame.own for frame in main.frames)
+    assert f"{name}.py:{hang.line}" in stepscope("top", "--once", status.session)
+    assert "HNG001" in stepscope("ps")
+    job = Job(pid=status.pid, name=name, user="me", state="running", session="", status=status)
+    (said,) = (text for text in metrics.exposition([job]).decode().splitlines() if text.startswith(METRIC + "{"))
+    assert f'kind="{kind}"' in said
+    return hang
+
+
+def is_reported(hang: Hang, session: Path) -> None:
+    """What is said of it afterwards."""
     stored = open_session(session)
     assert [one for one in stored.manifest.hangs if not one.until_ns] == [hang]
     (found,) = (finding for finding in report_of(stored).findings if finding.code == "HNG001")
-    assert found.where[0].line == line
+    assert found.where[0].line == hang.line
     assert hang.text in found.title
 
 
 def test_a_hang_that_ctrl_c_ends_is_reported_as_one_that_is_killed(tmp_path: Path) -> None:
     """Unwinding ends the callback that waits, which is no work. Only this one waits in its main thread."""
     session = tmp_path / "hung.stepscope"
-    with hanging("two_locks", session, signal.SIGINT) as status:
-        told = status.hang
+    with start("two_locks", session) as job:
+        try:
+            told = hung(job, session).hang
+        finally:
+            job.send_signal(signal.SIGINT)
     assert told is not None
     report = report_of(open_session(session))
     (found,) = (finding for finding in report.findings if finding.code == "HNG001")
