@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.causes.general import wait_partners
+from stepscope.causes.job import busy_span
 from stepscope.derive.machine import thread_cpu
 from stepscope.derive.numeric import concentration, proportion
 from stepscope.derive.python import stack_samples, wait_reasons
@@ -161,7 +162,7 @@ def functions(view: StepsView, component: ComponentName) -> dict[tuple[str, str]
 def rates(view: StepsView) -> Rates | None:
     """Counters of the thread of the steps; None where fewer than two readings lie within the steady steps."""
     steps = view.steps
-    lo, hi = steps.span
+    lo, hi = view.get(busy_span.build)
     read = [c for c in view.worker.all(ThreadCounts) if c.thread == steps.thread and lo <= c.at <= hi]
     if len(read) <= 1 or read[-1].at <= read[0].at:
         return None

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from stepscope.causes.job import busy_span
 from stepscope.causes.system.contention import MIN_SPAN_NS
 from stepscope.derive.machine import thread_cpu
 from stepscope.derive.numeric import proportion
@@ -111,7 +112,7 @@ def build(view: SessionView, min_cores: float) -> LockWaits | None:
     steps = view.steps
     if steps is None:
         return None
-    lo, hi = steps.span
+    lo, hi = view.get(busy_span.build)
     pid = steps.worker.info.pid
     at = view.session.process.at_ns[view.session.process.pid == pid]
     at = at[(at >= lo) & (at <= hi)]

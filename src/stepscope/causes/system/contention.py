@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from stepscope.causes.job import busy_span
 from stepscope.causes.system import concurrency
 from stepscope.causes.system.steady_page_faults import ATTACHED
 from stepscope.derive.input import loader_processes
@@ -193,7 +194,7 @@ def build(view: SessionView) -> Contention | None:
     if min(len(session.host), len(session.process)) <= 1:
         return None
     if steps is not None and steps.steady_count:
-        lo, hi = steps.span
+        lo, hi = view.get(busy_span.build)
         pid = steps.worker.info.pid
     elif steps is None and session.manifest.mode == ATTACHED:
         lo, hi = int(session.host.at_ns[0]), int(session.host.at_ns[-1])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.causes.job import busy_span
 from stepscope.model.log.program import DeviceMemory
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def build(view: StepsView) -> tuple[Gpu, ...]:
     steps, session = view.steps, view.session
     if len(steps.windows[0]) == 0 or len(session.gpus) == 0:
         return ()
-    lo, hi = steps.span
+    lo, hi = view.get(busy_span.build)
     names, live = session.resource_names, live_peaks(session)
     found = []
     for text in sorted({names[int(n)] for n in np.unique(session.gpus.name) if int(n) < len(names)}):

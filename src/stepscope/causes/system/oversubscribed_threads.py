@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.causes.job import busy_span
 from stepscope.causes.system import contention
 from stepscope.derive.python import stack_samples
 from stepscope.model.log.events import InferenceSession, ThreadSeen
@@ -101,7 +102,7 @@ def spinning(view: StepsView) -> Spinning | None:
     sessions = tuple(one for one in steps.worker.all(InferenceSession) if one.spins and one.intra_op_threads != 1)
     if not sessions or used is None or used.thread is None or anatomy is None:
         return None
-    lo, hi = steps.span
+    lo, hi = view.get(busy_span.build)
     table = view.session.threads
     table = table.take((table.pid == steps.worker.info.pid) & (table.at_ns >= lo) & (table.at_ns <= hi))
     if len(table) == 0:
@@ -134,7 +135,7 @@ def build(view: StepsView) -> Oversubscription | None:
     steps, others = view.steps, view.get(contention.build)
     if others is None:
         return None
-    lo, hi = steps.span
+    lo, hi = view.get(busy_span.build)
     pid = steps.worker.info.pid
     process = view.session.process.take(view.session.process.pid == pid)
     process = process.take((process.at_ns >= lo) & (process.at_ns <= hi))

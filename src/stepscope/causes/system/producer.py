@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.causes.job import busy_span
 from stepscope.causes.system import contention, gpu
 from stepscope.derive.input import pipeline_python
 from stepscope.derive.numeric import intervals
@@ -111,7 +112,7 @@ def cpu_ratio(view: StepsView, natives: set[int], process_cores: float) -> float
     steps = view.steps
     if not natives:
         return 0.0
-    lo, hi = steps.span
+    lo, hi = view.get(busy_span.build)
     every = view.session.threads
     every = every.take(every.pid == steps.worker.info.pid)
     table = every.take((every.at_ns >= lo) & (every.at_ns <= hi))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.causes.job import busy_span
 from stepscope.causes.system.memory_leak import own_bytes, step_numbers
 from stepscope.derive.machine import counters
 
@@ -126,7 +127,7 @@ def build(view: SessionView) -> Faults | None:
     session, steps = view.session, view.steps
     cost = cost_of(session.memory)
     if steps is not None:
-        lo, hi = steps.span
+        lo, hi = view.get(busy_span.build)
         pid = steps.worker.info.pid
         table = session.process.take((session.process.at_ns >= lo) & (session.process.at_ns <= hi))
     elif session.manifest.mode == ATTACHED:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive.ledger import own_steps
 from stepscope.derive.ledger.life import main_thread
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import gaps
@@ -21,6 +22,7 @@ from stepscope.wire.kinds import Flag, Kind
 if TYPE_CHECKING:
     from stepscope.derive.ledger.own_steps import OwnSteps
     from stepscope.derive.numeric.intervals import Intervals
+    from stepscope.derive.steps.steps import Steps
     from stepscope.model.session.session import Worker
     from stepscope.tables.records import I64, RecordTable
 
@@ -141,6 +143,23 @@ def _joined(pieces: Intervals, edges: I64) -> Intervals:
     parted = np.searchsorted(edges, before, side="left") < np.searchsorted(edges, after, side="right")
     apart = ~(parted & (after - before <= LOOK_NS))
     return pieces[0][np.append(True, apart)[: len(pieces[0])]], pieces[1][np.append(apart, True)[: len(pieces[1])]]
+
+
+LONG = 0.1
+"""Share of the time of the steps from which a pause that does not recur makes rates over that time say little."""
+
+
+def busy_span(steps: Steps) -> tuple[int, int]:
+    """``steps.span``, or its longest part without a long pause: for rates of what is sampled by time."""
+    low, high = steps.span
+    own = own_steps.of(steps)
+    if recur(own):
+        return low, high
+    apart = intervals.clip(of(own), (np.array([low]), np.array([high])))
+    long = apart[1] - apart[0] >= LONG * (high - low)
+    parts = intervals.without((np.array([low]), np.array([high])), (apart[0][long], apart[1][long]))
+    longest = int((parts[1] - parts[0]).argmax())
+    return int(parts[0][longest]), int(parts[1][longest])
 
 
 def least_ns(own: OwnSteps) -> int:
