@@ -63,3 +63,18 @@ def test_links_between_pages_lead_somewhere() -> None:
         missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
         broken += [f"{page.relative_to(ROOT)}: {link}" for link in missing]
     assert broken == []
+
+
+def test_every_decision_is_in_the_index_with_its_status() -> None:
+    """Once, by its title; what has a successor says which."""
+    folder = ROOT / "docs/decisions"
+    rows = re.findall(
+        r"^\| \[(\d{4})\]\(([^)]*)\) \| (.*) \| (.*) \|$", (folder / "README.md").read_text("utf-8"), re.MULTILINE
+    )
+    assert sorted(name for _, name, *_ in rows) == sorted(path.name for path in folder.glob("[0-9]*.md"))
+    for number, name, title, status in rows:
+        text = (folder / name).read_text("utf-8")
+        assert text.startswith((f"# {number}. {title}\n", f"# {number}: {title}\n"))
+        successor = re.search(r"^Status: (?:superseded|taken back) by \[(\d{4})\]", text, re.MULTILINE)
+        assert (successor is None) == status.startswith("in force"), name
+        assert successor is None or f"[{successor[1]}]" in status
