@@ -7,7 +7,8 @@ and the thread that waits never runs meanwhile. (TensorFlow 2.15 to 2.21: ``Mode
 ``CancellationManager::StartCancel`` in cancellation.cc; findings/tf-data-iterator-deletion-sleeps-out-autotuning.sh.)
 
 All of it must hold here: one stack, off the CPU, from sample to sample; no call of a step and no other wait that is
-known; an iterator is made as it begins or ends; and it ends at such a time of one of the iterators before.
+known; an iterator is made as it begins or ends, or a loop of Keras has only its end left to do; and it ends at such a
+time of one of the iterators before.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive.ledger import loop_edges
+from stepscope.derive.numeric import intervals
 from stepscope.derive.python import stack_samples, wait_reasons
 from stepscope.model.log.events import IteratorMade
 from stepscope.wire.kinds import Kind, Trait, kinds_with
@@ -57,6 +60,8 @@ class Deletion:
     least_ns: int
     most_ns: int
     """Its length at least and at most: samples lie on both sides of each end."""
+    ends_loop: bool
+    """Whether a loop of Keras ends with it: no iterator takes the place of the old one."""
     after_ns: int
     """Sleeps of the tuning thread since the iterator's first element, at the end of which the wait ends."""
 
@@ -84,11 +89,14 @@ def build(view: StepsView) -> tuple[Deletion, ...]:
     made = sorted(one.at for one in view.worker.all(IteratorMade))
     if not made:
         return ()
+    edges = loop_edges.build(view.worker, (view.steps.thread,))
+    ends = next((edge.spans for edge in edges if edge.what == loop_edges.DROPPING), intervals.empty())
     found: list[Deletion] = []
     for pause in _pauses(list(stack_samples.thread_samples(view.worker, [view.steps.thread], gaps=True))):
         spot = pause.samples[0].culprit
         near = any(pause.before - EXCHANGE_NS <= at <= pause.after + EXCHANGE_NS for at in made)
-        if spot is None or not near or not _quiet(view, pause) or _computes(view, pause):
+        ends_loop = not near and bool(((ends[0] <= pause.first) & (pause.last <= ends[1])).any())
+        if spot is None or not (near or ends_loop) or not _quiet(view, pause) or _computes(view, pause):
             continue
         old = [_first_read(at, found) for at in made if at < pause.before - EXCHANGE_NS][-CANDIDATES:]
         slept = _slept(pause, old)
@@ -101,6 +109,7 @@ def build(view: StepsView) -> tuple[Deletion, ...]:
                     spot=spot,
                     least_ns=pause.last - pause.first,
                     most_ns=pause.after - pause.before,
+                    ends_loop=ends_loop,
                     after_ns=after_ns,
                 )
             )

@@ -17,12 +17,12 @@ wait.
 ## Known limits
 That the iterator is deleted in these waits is concluded from where they lie, and from the time at which they end: by
 chance a wait of some seconds ends so in one of ten cases. Waits below a second are not looked for. Iterators that are
-let go of at the program's end are not included.
+let go of at the program's end are not included, those at the end of a `fit` are.
 
 ## Remedy
 Keep one iterator: `repeat()` the dataset and give `fit` `steps_per_epoch`; in a loop `batches = iter(dataset.repeat())`
 before the epochs. Or `options.autotune.enabled = False` with numbers for `num_parallel_calls` and `prefetch`: then
-there is no such thread. A second CPU makes it rare.
+there is no such thread, nor a wait at the end of a fit. A second CPU makes it rare.
 
 ## References
 TensorFlow, `tensorflow/core/framework/model.cc` (`OptimizeLoop`) and `cancellation.cc` (`StartCancel`); measured with
@@ -38,6 +38,7 @@ import numpy as np
 
 from stepscope.causes.general import phase_lines
 from stepscope.causes.input import slow_iterator_deletion
+from stepscope.derive.ledger import own_steps
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
 from stepscope.tables.findings import Evidence, Remedy
 from stepscope.tables.units import Ratio, format_ns, format_ratio
@@ -61,10 +62,26 @@ class Params:
     """Of the time of the steps, or of the run: the least that a report calls low."""
 
 
+REMEDIES = (
+    Remedy(
+        id="one-iterator-for-all-epochs",
+        text="keep one iterator: repeat() the dataset and give fit steps_per_epoch; in a loop, "
+        "batches = iter(dataset.repeat()) before the epochs",
+    ),
+    Remedy(
+        id="without-autotuning",
+        text="set options.autotune.enabled = False (tf.data.Options), with numbers for num_parallel_calls and prefetch",
+    ),
+)
+"""The second one spares the wait at the end of a fit, too."""
+
+
 def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding."""
     low, high = view.steps.span
-    found = [one for one in view.get(slow_iterator_deletion.build) if low <= one.begin and one.end <= high]
+    loops = own_steps.holding_loops(view.steps)
+    last = max([high, *loops[1][loops[0] <= high].tolist()])  # the end of the fit that made the last step
+    found = [one for one in view.get(slow_iterator_deletion.build) if low <= one.begin and one.end <= last]
     if not found:
         return
     parts, whole = _parts(view, found), max(1, high - low)
@@ -95,18 +112,7 @@ def _seen(view: StepsView, params: Params, found: Sequence[Deletion], whole: int
         ),
         cost=cost_of(view, ratio, low=least, high=most, ns_per_step=None if parts else total // view.steps.count),
         pipeline_stage=None if parts else "none",
-        remedies=(
-            Remedy(
-                id="one-iterator-for-all-epochs",
-                text="keep one iterator: repeat() the dataset and give fit steps_per_epoch; in a loop, "
-                "batches = iter(dataset.repeat()) before the epochs",
-            ),
-            Remedy(
-                id="without-autotuning",
-                text="or options.autotune.enabled = False (tf.data.Options), with numbers for num_parallel_calls and "
-                "prefetch",
-            ),
-        ),
+        remedies=tuple(reversed(REMEDIES)) if any(one.ends_loop for one in found) else REMEDIES,
         explanation="The thread of the steps does not run in these waits. They lie where one iterator takes the place "
         f"of another, and the longest ends {format_ns(longest.after_ns)} after the old one's first element: there its "
         "tuning thread, which sleeps 10, 20, 40 ms and so on, wakes and sees that it should end.",
