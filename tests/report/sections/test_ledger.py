@@ -11,7 +11,7 @@ from stepscope.diagnosis import settle
 from stepscope.diagnosis.analyze import report_of
 from stepscope.model.log.events import ProcessEnded
 from stepscope.report.sections import ledger
-from stepscope.wire.kinds import Kind
+from stepscope.wire.kinds import Flag, Kind
 
 
 def job(*, in_gap: int = 0, sampled: bool = True) -> Job:
@@ -93,6 +93,26 @@ def test_building_without_stacks_says_so() -> None:
     building = next(entry for entry in report_of(made.session()).ledger if entry.phase == "building")
     assert building.text.endswith("800 ms of it without stacks: calls were only counted meanwhile")
     assert [place.line for place in building.where] == [12]
+
+
+@pytest.mark.parametrize(
+    ("flags", "leaf", "said"),
+    [
+        (0, "", "no steps were seen, 91 % of it off the CPU: it waits, such as for threads of the framework"),
+        (int(Flag.CPU), "backend_compile_and_load", "no steps were seen, 91 % of it in backend_compile_and_load"),
+        (int(Flag.CPU), "", "no steps were seen"),
+    ],
+)
+def test_what_a_program_without_steps_does(flags: int, leaf: str, said: str) -> None:
+    """It waits for threads of JAX's, it compiles in one function of a library, or it runs its own Python."""
+    made = Job(ended_ns=12 * S)
+    made.framework("jax", at=S, dur=S)
+    below = (Frame("/usr/lib/python3/site-packages/jax/_src/compiler.py", leaf, 9, own=False),) if leaf else ()
+    own = Frame(SCRIPT, "release", 83)
+    made.samples(range(2 * S, 11 * S, 100 * MS), own, *below, dur=100 * MS, flags=flags)
+    made.samples(range(11 * S, 12 * S, 100 * MS), own, dur=100 * MS, flags=int(Flag.CPU))
+    entries, _ = ledger.build(SessionView(made.session()))
+    assert next(entry.text for entry in entries if entry.phase == "building") == said
 
 
 def test_an_overlap_is_told() -> None:

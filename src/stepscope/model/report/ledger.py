@@ -30,8 +30,8 @@ PHASES: tuple[Phase, ...] = get_args(Phase)
 """All phases, in the order of a report."""
 ONCE: frozenset[Phase] = frozenset({*PHASES[: PHASES.index("steps")], "tracing"})
 """Phases that a run pays for once, however long it is."""
-NO_STEPS = "Python, as no steps were seen"
-"""Text of "building" in a job without steps: all between the imports and the end."""
+NO_STEPS = "no steps were seen"
+"""Begin of the text of "building" in a job without steps: all between the imports and the end."""
 SettledBy = Literal["finding", "general", "limit", "small", "unexplained"]
 """Explanation of a part. finding: a finding of a detector. general: a finding that only names the component and its
 deepest known place. limit: it is as fast as it can be here. small: less than 5 % of the wall time. unexplained: none of

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from stepscope.causes.general import phase_lines
 from stepscope.derive.input import pipeline
@@ -10,12 +14,13 @@ from stepscope.derive.ledger import build as ledgers
 from stepscope.derive.ledger import loop_edges, outside
 from stepscope.derive.ledger.spots import Spots
 from stepscope.derive.numeric import intervals
+from stepscope.derive.python import stack_samples
 from stepscope.model.log.events import FRAMEWORKS, Framework
 from stepscope.model.report.components import COMPONENTS
 from stepscope.model.report.ledger import NO_STEPS, LedgerEntry
 from stepscope.report.sections import step_summary
 from stepscope.tables.findings import Diagnostic
-from stepscope.tables.units import format_ns
+from stepscope.tables.units import format_ns, format_ratio
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -36,6 +41,8 @@ NAMED = (
 """Kinds of records that say what time outside of steps is, with the word of their component."""
 SAME_PACE = 1.25
 """Factor between counted and timed steps from which the text says it."""
+MOST = 0.5
+"""Share of a program's samples that wait, or lie in one function of a library, from which that is said."""
 MIN_NAMED_RATIO = 0.1
 """Smallest share of such a part that is named."""
 NUMBERED: dict[Phase, str] = {
@@ -152,7 +159,10 @@ def _details(ledger: Ledger, part: Part) -> list[str]:
             said = [_share_text("tracing", _records_within(ledger, part, Kind.TRACE))]
         case "building":
             made = _records_within(ledger, part, Kind.BUILD)
-            said = [_before(ledger), _share_text("loading or making models and graphs", made)]
+            said = [
+                ", ".join([_before(ledger), *_doing(ledger, part)]),
+                _share_text("loading or making models and graphs", made),
+            ]
         case "between-steps":
             said = _within(ledger, part)
         case "end":
@@ -171,6 +181,31 @@ def _before(ledger: Ledger) -> str:
     if outside.is_sampled(ledger.worker):
         return "Python up to the first step"
     return "all up to the first step: other imports, data, models; no stacks were sampled"
+
+
+def _doing(ledger: Ledger, part: Part) -> list[str]:
+    """What a program without steps does by its stacks: whether it waits, and the function of a library that has most.
+
+    JAX computes on its threads, for which Python waits; it compiles in one function.
+    """
+    if any(other.phase in STEPS for other in ledger.parts):
+        return []
+    every = list(stack_samples.thread_samples(ledger.worker, ledger.threads, gaps=True))
+    at = np.array([sample.at for sample in every], np.int64)
+    taken = list(itertools.compress(every, intervals.overlapping(part.spans, at, at + 1).tolist()))
+    whole = max(1, stack_samples.weight_of(taken))
+    waits = stack_samples.weight_of(sample for sample in taken if not sample.on_cpu) / whole
+    said = []
+    if waits >= MOST and any(sample.on_cpu for sample in taken):
+        said.append(f"{format_ratio(waits)} of it off the CPU: it waits, such as for threads of the framework")
+    spent: Counter[str] = Counter()
+    for sample in taken:
+        if not sample.leaf.own:
+            spent[sample.leaf.function] += sample.weight_ns
+    for name, ns in spent.most_common(1):
+        if ns >= MOST * whole:
+            said.append(f"{format_ratio(ns / whole)} of it in {name}")
+    return said
 
 
 def _within(ledger: Ledger, part: Part) -> list[str]:
