@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import gc
 import inspect
+import itertools
 import os
 import sys
 import types
@@ -142,7 +143,15 @@ def _functions(value: Foreign, depth: int) -> Iterator[FunctionType]:
 
 
 def _alive() -> list[FunctionType]:
-    return [thing for thing in gc.get_objects() if type(thing) is types.FunctionType]  # the rest is let go of at once
+    """All live functions. No other thread runs between asking for all objects and letting go of all that is not called.
+
+    ``tuple(generator)`` on another thread fails with SystemError if it runs while somebody holds the tuple that it
+    fills. One call in C asks, filters, and lets go, so the interpreter lock stays here; ``callable`` runs no code of
+    the objects'.
+    """
+    asked = itertools.islice(iter(gc.get_objects, None), 1)
+    called = list(filter(callable, itertools.chain.from_iterable(asked)))
+    return [thing for thing in called if type(thing) is types.FunctionType]
 
 
 def _replace(effect: Effect, function: FunctionType, make: MakeHandler) -> None:
