@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stepscope.derive.ledger import pauses
 from stepscope.tables.findings import Cost
 
 if TYPE_CHECKING:
@@ -13,6 +14,28 @@ if TYPE_CHECKING:
 def compute_ratio(view: SessionView) -> float:
     """Share of the steady wall time in compute: the most that anything within the compiled step can cost."""
     return view.anatomy.ratio("call") if view.anatomy is not None else 0.0
+
+
+APART = 0.2
+"""Difference of the mean of all steps from that of the timed ones, as a share of it, from which intervals hold it."""
+
+
+def _of_all_steps(view: SessionView, low: float, high: float) -> tuple[float, float]:
+    """The ends of a share of the timed steps as those of all steps: what the timed ones lack may all be of it, and what
+    they have too much.
+    """
+    steps = view.steps
+    if steps is None:
+        return low, high
+    timed, every = steps.steady_ns / steps.steady_count, view.get(_mean_of_all)
+    if abs(every - timed) < APART * every:
+        return low, high
+    least, most = (low * timed - max(0.0, timed - every)) / every, (high * timed + max(0.0, every - timed)) / every
+    return min(low, least), max(high, most)
+
+
+def _mean_of_all(view: SessionView) -> float:
+    return pauses.mean_ns(view.steps) if view.steps is not None else 0.0
 
 
 def _clip(value: float) -> float:
@@ -33,14 +56,20 @@ def cost_of(
 
     A cost paid once is a share of another time: it has its own ``ns_per_step``, spread over all steps. So has one that
     is paid between the steps of each turn: ``ratio`` is then a share of the turn, as ``turn_ratio`` is.
+
+    Where the mean of all steps is known to be another than that of the timed ones, the interval holds what that may
+    mean: a cost of something rare and long, of which the timed steps hold too few or too many.
     """
     steps = view.steps
     trace = view.traces.main
     mean = steps.steady_ns / steps.steady_count if steps else trace.periods.mean_ns if trace is not None else 0.0
+    ends = min(ratio, ratio if low is None else low), max(ratio, ratio if high is None else high)
+    if ns_per_step is None and turn_ratio is None:
+        ends = _of_all_steps(view, *ends)
     return Cost(
         ratio=_clip(ratio),
-        low=_clip(ratio if low is None else min(low, ratio)),
-        high=_clip(ratio if high is None else max(high, ratio)),
+        low=_clip(min(ratio, ends[0])),
+        high=_clip(max(ratio, ends[1])),
         ns_per_step=int(_clip(ratio) * mean) if ns_per_step is None else ns_per_step,
         basis=basis,  # type: ignore[arg-type]
         turn_ratio=turn_ratio,

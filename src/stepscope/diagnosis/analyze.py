@@ -12,6 +12,7 @@ from stepscope.causes.host import no_progress, tasks, thread_deaths
 from stepscope.causes.host.line_heat import HotLines
 from stepscope.causes.system import memory_kill, translation
 from stepscope.derive import job_framework
+from stepscope.derive.ledger import pauses
 from stepscope.derive.machine import system_calls
 from stepscope.derive.steps import step_makers
 from stepscope.derive.steps.anatomy import NAMED_BY
@@ -211,7 +212,7 @@ def _step_times(steps: Steps) -> StepTimes:
     p50, p95, p99 = (int(v) for v in np.percentile(durations, [50, 95, 99]))
     return StepTimes(
         count=len(durations),
-        mean_ns=int(durations.mean()),
+        mean_ns=int(pauses.mean_ns(steps)),
         p50_ns=p50,
         p95_ns=p95,
         p99_ns=p99,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.derive.sessions import MS, Job, S
 
 from stepscope.derive.ledger import pauses
 from stepscope.derive.steps.steps import Steps
+from stepscope.detectors.costs import cost_of
+from stepscope.wire.kinds import Kind
 
 STEP = 10 * MS
 
@@ -35,3 +38,33 @@ def test_pauses_that_recur_are_a_part_of_the_run() -> None:
     """Each epoch ends with one: what the machine does meanwhile counts."""
     steps = stretches(*((number * 4 * S, 200) for number in range(5)))
     assert pauses.busy_span(steps) == steps.span
+
+
+def counted(calls: int, pause: int = 0) -> Job:
+    """Timed steps of 10 ms, and two seconds in which so many were counted, before a pause."""
+    job = Job()
+    step = job.function()
+    step.every(STEP, 100, dur=8 * MS)
+    job.gap(S, 2 * S, calls, Kind.FUNCTION)
+    step.every(STEP, 100, dur=8 * MS, start=3 * S + pause)
+    return job
+
+
+@pytest.mark.parametrize(("calls", "mean"), [(100, 40 / 3), (200, 10), (400, 20 / 3)])
+def test_the_mean_is_that_of_all_steps(calls: int, mean: float) -> None:
+    """Those that were only counted took longer than the timed ones, or less."""
+    assert pauses.mean_ns(counted(calls).steps()) == pytest.approx(mean * MS, rel=0.02)
+
+
+def test_a_pause_after_a_gap_is_not_in_the_mean() -> None:
+    """Nine seconds without a call."""
+    assert pauses.mean_ns(counted(200, pause=9 * S).steps()) == pytest.approx(10 * MS, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("calls", "low", "high"), [(200, 0.2, 0.2), (100, 0.2 * 3 / 4, 0.2 * 3 / 4 + 1 / 4), (400, 0.0, 0.3)]
+)
+def test_a_cost_of_the_timed_steps_holds_what_all_steps_say(calls: int, low: float, high: float) -> None:
+    """What the timed steps lack may all be of it; what they have too much, too."""
+    cost = cost_of(counted(calls).view(), 0.2)
+    assert (cost.low, cost.ratio, cost.high) == pytest.approx((low, 0.2, high), abs=0.01)

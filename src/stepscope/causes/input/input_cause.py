@@ -111,7 +111,7 @@ def build(view: StepsView) -> InputCause | None:
     disturbed = max(0.0, free * python_ratio * pipe.disturbed_ns() / mean_ns, gil - wait)
     fed = _fed_evaluations(view, functions)
     low, likely, high = _saved(view, made, wait * free, min(1.0, wait * free + disturbed), fed)
-    likely, high = max(likely, wait * (1 + free) / 2), max(high, wait)
+    likely, high = max(likely, wait * (1 + free) / 2), max(high, wait, _at_most(view, functions, wait, fed))
     return InputCause(
         wait_ratio=wait * free,
         whole_wait_ratio=wait,
@@ -188,6 +188,17 @@ def _saved(view: StepsView, made: Producer | None, wait: float, least: float, fe
     most = high + caches.freed(min(stretched, made.step_ratio()[0])) if crowded else high
     likely = max(least, (low + high) / 2)
     return low if view.get(hidden_wait.build) else wait, likely, min(1.0, max(likely, most))
+
+
+def _at_most(view: StepsView, functions: list[PythonFunction], wait: float, fed: float) -> float:
+    """Most that goes without the input's Python while other processes work, too: what computes beyond the CPU time of
+    the rest, spread over all cores, may wait for the lock; at most as long as that Python runs.
+    """
+    made = producer.build(view, functions, crowded=True)
+    if made is None:
+        return 0.0
+    stretched = view.anatomy.ratio("call") + view.anatomy.ratio("framework") + fed
+    return min(made.python_ratio, wait + max(0.0, stretched - made.step_ratio()[0]))
 
 
 def _limit(

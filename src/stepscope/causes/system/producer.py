@@ -57,12 +57,15 @@ class Producer:
         return min(1.0, self.own_ratio / max(1.0, self.cores)), min(1.0, self.own_ratio)
 
 
-def build(view: StepsView, functions: Sequence[PythonFunction]) -> Producer | None:
-    """None if CPU time was not sampled, others took too much of it, or a device also computes."""
+def build(view: StepsView, functions: Sequence[PythonFunction], *, crowded: bool = False) -> Producer | None:
+    """None if CPU time was not sampled, others took too much of it, or a device also computes.
+
+    ``crowded``: whatever others took; the CPU time is then no less true, but the shares say only what may be.
+    """
     steps, others = view.steps, view.get(contention.build)
     if others is None or not functions or view.get(gpu.build):
         return None
-    if others.lost_ratio >= MAX_LOST_RATIO:
+    if others.lost_ratio >= MAX_LOST_RATIO and not crowded:
         return None
     cpu = cpu_ratio(view, threads(steps, functions), others.got)
     python = pipeline_python.python_ratio(steps, functions)

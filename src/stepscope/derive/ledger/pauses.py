@@ -14,7 +14,7 @@ import numpy as np
 from stepscope.derive.ledger import own_steps
 from stepscope.derive.ledger.life import main_thread
 from stepscope.derive.numeric import intervals
-from stepscope.derive.steps import gaps
+from stepscope.derive.steps import gaps, totals
 from stepscope.derive.steps.step_candidates import LONG_GAP_FACTOR, RECURRING
 from stepscope.derive.steps.steps import names_of
 from stepscope.wire.kinds import Flag, Kind
@@ -160,6 +160,21 @@ def busy_span(steps: Steps) -> tuple[int, int]:
     parts = intervals.without((np.array([low]), np.array([high])), (apart[0][long], apart[1][long]))
     longest = int((parts[1] - parts[0]).argmax())
     return int(parts[0][longest]), int(parts[1][longest])
+
+
+def mean_ns(steps: Steps) -> float:
+    """Time of the mean step: of all of them, where some were only counted, without pauses that do not recur.
+
+    Timed steps are few in a fast job, and which of them hold something rare and long, such as a callback of every
+    twentieth batch, is chance.
+    """
+    total = totals.of(steps) if steps.skipped else None
+    if total is None:
+        return steps.steady_ns / steps.steady_count
+    own = own_steps.of(steps)
+    hidden = steps.starts[steps.unobserved], steps.ends[steps.unobserved]
+    paused = 0 if recur(own) else intervals.total(intervals.clip(of(own), intervals.merge(*hidden)))
+    return max(1.0, total.ns - paused) / total.count
 
 
 def least_ns(own: OwnSteps) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 
 from stepscope.causes.system import gpu
 from stepscope.derive import steps_view
+from stepscope.derive.ledger import pauses
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import step_finder, step_makers
 from stepscope.model.report.report import StepMaker
@@ -53,8 +54,8 @@ def makers(view: SessionView, all_makers: Sequence[Maker]) -> tuple[StepMaker, .
             pid=maker.steps.worker.info.pid,
             threads=len(maker.threads),
             count=maker.count,
-            rate=maker.rate,
-            samples_per_s=maker.samples_per_s,
+            rate=_rate(maker),
+            samples_per_s=_samples_per_s(maker),
             main=maker.main,
             step_ratio=_step_ratio(maker, view.steps) if view.steps is not None else None,
         )
@@ -73,13 +74,25 @@ def _step_ratio(maker: Maker, steps: Steps) -> float | None:
 
 def throughput(all_makers: Sequence[Maker]) -> Throughput:
     """Of the main makers together."""
-    rates = [maker.rate for maker in all_makers if maker.main and maker.rate is not None]
-    samples = [maker.samples_per_s for maker in all_makers if maker.main and maker.rate is not None]
+    rates = [rate for maker in all_makers if maker.main and (rate := _rate(maker)) is not None]
+    samples = [_samples_per_s(maker) for maker in all_makers if maker.main and maker.rate is not None]
     known = [value for value in samples if value is not None]
     return Throughput(
         samples_per_s=sum(known) if known and len(known) == len(samples) else None,
         steps_per_s=sum(rates) if rates else None,
     )
+
+
+def _rate(maker: Maker) -> float | None:
+    """Steps per second; of a single thread those included that were only counted."""
+    if len(maker.threads) > 1 or maker.rate is None:
+        return maker.rate
+    return 1e9 / pauses.mean_ns(maker.steps)
+
+
+def _samples_per_s(maker: Maker) -> float | None:
+    held, rate = maker.samples_per_s, _rate(maker)
+    return held if held is None or rate is None or not maker.rate else held * rate / maker.rate
 
 
 def at_least(view: SessionView, *, ended: JobEnd) -> bool:
