@@ -51,6 +51,7 @@ def cost_of(
     basis: str = "measured",
     ns_per_step: int | None = None,
     turn_ratio: float | None = None,
+    by_time: bool = False,
 ) -> Cost:
     """Cost of a share of the steady wall time, within 0-1, with nanoseconds of the mean step.
 
@@ -58,13 +59,14 @@ def cost_of(
     is paid between the steps of each turn: ``ratio`` is then a share of the turn, as ``turn_ratio`` is.
 
     Where the mean of all steps is known to be another than that of the timed ones, the interval holds what that may
-    mean: a cost of something rare and long, of which the timed steps hold too few or too many.
+    mean: a cost of something rare and long, of which the timed steps hold too few or too many. Not so if ``by_time``: a
+    share of all the time, from what is sampled by time, whether steps were timed or counted.
     """
     steps = view.steps
     trace = view.traces.main
     mean = steps.steady_ns / steps.steady_count if steps else trace.periods.mean_ns if trace is not None else 0.0
     ends = min(ratio, ratio if low is None else low), max(ratio, ratio if high is None else high)
-    if ns_per_step is None and turn_ratio is None:
+    if ns_per_step is None and turn_ratio is None and not by_time:
         ends = _of_all_steps(view, *ends)
     return Cost(
         ratio=_clip(ratio),

@@ -143,6 +143,24 @@ def crowded(*, evaluated: int = 0, fed: bool = True) -> InputCause:
     return cause(job)
 
 
+@pytest.mark.parametrize(("cpus", "others", "most"), [(2, 0.9, 0.9), (8, 0.0, 0.02)])
+def test_what_may_wait_for_the_lock_is_the_upper_end_beside_others_only(cpus: int, others: float, most: float) -> None:
+    """tf.data sees no wait, as the step is late itself. Where others take CPUs, the CPU time of the rest says how much
+    of it may be the lock; on free CPUs a step that computes on several cores computes.
+    """
+    job = Job()
+    job.loop("fit").at(0, STEPS * PERIOD)
+    job.execution("train").every(PERIOD, STEPS, dur=95 * MS, arg=1)
+    iterator = job.iterator(job.dataset("FlatMapDataset", line=20))
+    job.model(iterator, 80 * PERIOD + 50 * MS, [node(1, "Generator", elements=81, busy=81 * 90 * MS)], [99_000] * 80)
+    job.python("generator", "read").every(PERIOD, STEPS, dur=90 * MS, thread=POOL)
+    job.machine(10, cpus=cpus, got=1.4 if cpus > 2 else 1.0, waiting=1.0 if others else 0.0, others=others)
+    job.thread_cpu(10, {MAIN: 20, POOL: 80})
+    found = cause(job)
+    assert (found.producer is None) == bool(others)
+    assert found.saved_high == pytest.approx(most, abs=0.02)
+
+
 def test_evaluations_that_the_same_python_feeds_get_its_time_back() -> None:
     """Where the CPUs are full: what else the process computes bounds them like the steps; others stay as they are."""
     assert crowded(evaluated=20).saved_ratio == pytest.approx(crowded().saved_ratio + 0.2, abs=0.02)

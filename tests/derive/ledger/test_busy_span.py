@@ -68,3 +68,9 @@ def test_a_cost_of_the_timed_steps_holds_what_all_steps_say(calls: int, low: flo
     """What the timed steps lack may all be of it; what they have too much, too."""
     cost = cost_of(counted(calls).view(), 0.2)
     assert (cost.low, cost.ratio, cost.high) == pytest.approx((low, 0.2, high), abs=0.01)
+
+
+def test_a_share_of_all_the_time_holds_as_it_is() -> None:
+    """Such as that of CPUs, read once a second."""
+    cost = cost_of(counted(100).view(), 0.2, low=0.1, high=0.3, by_time=True)
+    assert (cost.low, cost.ratio, cost.high) == (0.1, 0.2, 0.3)

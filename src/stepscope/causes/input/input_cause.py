@@ -111,7 +111,9 @@ def build(view: StepsView) -> InputCause | None:
     disturbed = max(0.0, free * python_ratio * pipe.disturbed_ns() / mean_ns, gil - wait)
     fed = _fed_evaluations(view, functions)
     low, likely, high = _saved(view, made, wait * free, min(1.0, wait * free + disturbed), fed)
-    likely, high = max(likely, wait * (1 + free) / 2), max(high, wait, _at_most(view, functions, wait, fed))
+    likely, high = max(likely, wait * (1 + free) / 2), max(high, wait)
+    if made is None:
+        high = max(high, _at_most(view, functions, wait, fed))
     return InputCause(
         wait_ratio=wait * free,
         whole_wait_ratio=wait,
@@ -191,8 +193,9 @@ def _saved(view: StepsView, made: Producer | None, wait: float, least: float, fe
 
 
 def _at_most(view: StepsView, functions: list[PythonFunction], wait: float, fed: float) -> float:
-    """Most that goes without the input's Python while other processes work, too: what computes beyond the CPU time of
-    the rest, spread over all cores, may wait for the lock; at most as long as that Python runs.
+    """Most that goes without the input's Python where other processes take too much CPU for more to be said: what
+    computes beyond the CPU time of the rest, spread over all cores, may wait for the lock; at most as long as that
+    Python runs.
     """
     made = producer.build(view, functions, crowded=True)
     if made is None:

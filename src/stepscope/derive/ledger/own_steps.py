@@ -15,6 +15,7 @@ import numpy as np
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import epochs, gaps
 from stepscope.derive.steps.candidate import EVALUATIONS
+from stepscope.derive.steps.lone_pauses import RHYTHM
 from stepscope.derive.steps.step_candidates import LONG_GAP_FACTOR
 from stepscope.derive.steps.steps import names_of
 from stepscope.wire.kinds import Flag, Kind
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps
     from stepscope.model.session.session import Worker
     from stepscope.tables.records import I64, Bool
-
-RHYTHM = 0.1
-"""Share of the steps that pauses follow from which they are no pauses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -128,13 +128,13 @@ def _beside_gaps(own: OwnSteps) -> tuple[I64, I64]:
     """From the call of each step that holds gaps to the first of them, and from the last to the next step."""
     steps = own.steps
     holes = gaps.periods(steps.worker.gaps)
-    starts, ends = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for i in np.flatnonzero(steps.unobserved).tolist():
-        inside = intervals.clip(holes, (steps.starts[i : i + 1], steps.ends[i : i + 1]))
-        if len(inside[0]):
-            starts.append(np.array([steps.call_ends[i], inside[1][-1]]))
-            ends.append(np.array([inside[0][0], steps.ends[i]]))
-    return np.concatenate(starts), np.concatenate(ends)
+    begun, calls, over = (side[steps.unobserved] for side in (steps.starts, steps.call_ends, steps.ends))
+    first, last = np.searchsorted(holes[1], begun, side="right"), np.searchsorted(holes[0], over) - 1
+    holds = first <= last
+    begun, calls, over, first, last = (side[holds] for side in (begun, calls, over, first, last))
+    starts = np.concatenate([calls, np.minimum(holes[1][last], over)])
+    ends = np.concatenate([np.maximum(holes[0][first], begun), over])
+    return starts, ends
 
 
 def _joined(pieces: Intervals, edges: I64) -> Intervals:

@@ -146,7 +146,7 @@ def _beyond_scheduling(
                 text="see what it does there, such as allocating and freeing memory: stepscope trace JOB --kind native",
             ),
         ),
-        explanation="Scheduling an op takes a hundredth of that: something else takes time between the ops, or the "
+        explanation="Scheduling an op takes some microseconds: something else takes time between the ops, or the "
         "tracing itself slows them.",
     )
 

@@ -96,7 +96,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
             Evidence(metric="holder_cores", value=holder.cores, unit="cores"),
             Evidence(metric="samples_on_code", value=holder.samples, unit="samples"),
         ),
-        cost=cost_of(view, ratio, low=low, high=min(waits.high, idle)),
+        cost=cost_of(view, ratio, low=low, high=min(waits.high, idle), by_time=True),
         remedies=_remedies(holder),
         explanation="The step's thread is ready to run but waits for CPython's interpreter lock, which only one "
         "thread holds at a time. More CPUs, a faster model or a faster input do not help.",

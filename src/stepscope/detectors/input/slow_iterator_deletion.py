@@ -114,8 +114,9 @@ def _seen(view: StepsView, params: Params, found: Sequence[Deletion], whole: int
         pipeline_stage=None if parts else "none",
         remedies=tuple(reversed(REMEDIES)) if any(one.ends_loop for one in found) else REMEDIES,
         explanation="The thread of the steps does not run in these waits. They lie where one iterator takes the place "
-        f"of another, and the longest ends {format_ns(longest.after_ns)} after the old one's first element: there its "
-        "tuning thread, which sleeps 10, 20, 40 ms and so on, wakes and sees that it should end.",
+        "of another, or where a fit lets go of its last one, and the longest ends "
+        f"{format_ns(longest.after_ns)} after the old one's first element: there its tuning thread, which sleeps 10, "
+        "20, 40 ms and so on, wakes and sees that it should end.",
     )
 
 

@@ -92,7 +92,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
             ),
             Evidence(metric="python_ratio", value=found.python_ratio, unit="ratio"),
         ),
-        cost=cost_of(view, ratio, low=0.5 * ratio, high=2.0 * ratio, basis="modelled"),
+        cost=cost_of(view, ratio, low=0.5 * ratio, high=2.0 * ratio, basis="modelled", by_time=True),
         remedies=_remedies(
             own=own,
             inference="onnxruntime" in view.frameworks,

@@ -76,7 +76,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
             Evidence(metric="idle_cores", value=found.cores, unit="cores", threshold=params.min_cores),
             Evidence(metric="waiting_ratio", value=found.wait, unit="ratio", threshold=params.min_ratio),
         ),
-        cost=cost_of(view, ratio, low=found.least, high=found.wait, basis="modelled"),
+        cost=cost_of(view, ratio, low=found.least, high=found.wait, basis="modelled", by_time=True),
         remedies=(_SLEEP, _FEWER),
         explanation="A run is over when it returns; its threads go on looking for work, on the CPUs that the code "
         "between two runs needs.",
@@ -96,7 +96,9 @@ def _crowd(view: StepsView, found: Spinning, params: Params) -> Seen:
             Evidence(metric="available_cores", value=found.available, unit="cores"),
             Evidence(metric="waiting_ratio", value=found.wait, unit="ratio", threshold=params.min_ratio),
         ),
-        cost=cost_of(view, found.wait, low=0.5 * found.wait, high=min(1.0, 1.25 * found.wait), basis="modelled"),
+        cost=cost_of(
+            view, found.wait, low=0.5 * found.wait, high=min(1.0, 1.25 * found.wait), basis="modelled", by_time=True
+        ),
         remedies=(_FEWER, _SLEEP),
         explanation="Each run wakes its threads, which look for work and hold the CPUs from each other, and from the "
         "thread that waits for the result.",

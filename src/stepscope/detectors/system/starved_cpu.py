@@ -84,7 +84,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
             Evidence(metric="steal_cores", value=others.steal, unit="cores"),
             Evidence(metric="throttled_cores", value=others.throttled, unit="cores"),
         ),
-        cost=cost_of(view, ratio, low=others.low, high=others.high, basis="modelled"),
+        cost=cost_of(view, ratio, low=others.low, high=others.high, basis="modelled", by_time=True),
         remedies=_remedies(quota=quota, ours=bool(rivals) and (rivals[0].child or rivals[0].companion)),
         explanation="The job's threads were ready to run and waited in the kernel's run queue; the CPUs were busy with "
         "other work. This slows every part of the step that computes; the shares of the other findings remain valid.",

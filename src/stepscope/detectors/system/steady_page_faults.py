@@ -174,6 +174,7 @@ def _finding(view: SessionView, faults: Faults, causes: FaultCauses | None, para
             low=PUBLISHED_GAIN * ratio,
             high=max(high, FURTHER_GAIN * lost) * faults.busy,
             basis="measured" if sampled else "modelled",
+            by_time=True,
         ),
         remedies=_remedies(view, serving, faults, causes, call, known=_by_allocator(causes, call) or bool(pinned)),
         explanation=_explanation(causes, serving, call, pinned),

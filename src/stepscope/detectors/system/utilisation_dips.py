@@ -91,7 +91,7 @@ def _finding(view: StepsView, dip: Dips, params: Params) -> Seen:
             Evidence(metric="usual", value=dip.usual, unit="cores" if dip.what == "CPU" else "ratio"),
             Evidence(metric="within", value=dip.within, unit="cores" if dip.what == "CPU" else "ratio"),
         ),
-        cost=cost_of(view, ratio, low=0.5 * ratio, high=1.2 * ratio, basis="modelled"),
+        cost=cost_of(view, ratio, low=0.5 * ratio, high=1.2 * ratio, basis="modelled", by_time=True),
         remedies=(
             Remedy(
                 id="less-often",

@@ -20,7 +20,9 @@ class StepTimes(Struct, frozen=True, kw_only=True):
     """Distribution of steady steps. Nanoseconds."""
 
     count: int
+    """Those that were timed one by one."""
     mean_ns: int
+    """Of all, those included that were only counted; the percentiles are of the timed ones."""
     p50_ns: int
     p95_ns: int
     p99_ns: int

@@ -54,12 +54,13 @@ def makers(view: SessionView, all_makers: Sequence[Maker]) -> tuple[StepMaker, .
             pid=maker.steps.worker.info.pid,
             threads=len(maker.threads),
             count=maker.count,
-            rate=_rate(maker),
-            samples_per_s=_samples_per_s(maker),
+            rate=rate,
+            samples_per_s=samples,
             main=maker.main,
             step_ratio=_step_ratio(maker, view.steps) if view.steps is not None else None,
         )
         for maker in all_makers[:MAX_MAKERS]
+        for rate, samples in (_rates(maker),)
     )
 
 
@@ -74,8 +75,9 @@ def _step_ratio(maker: Maker, steps: Steps) -> float | None:
 
 def throughput(all_makers: Sequence[Maker]) -> Throughput:
     """Of the main makers together."""
-    rates = [rate for maker in all_makers if maker.main and (rate := _rate(maker)) is not None]
-    samples = [_samples_per_s(maker) for maker in all_makers if maker.main and maker.rate is not None]
+    found = [_rates(maker) for maker in all_makers if maker.main]
+    rates = [rate for rate, _ in found if rate is not None]
+    samples = [held for rate, held in found if rate is not None]
     known = [value for value in samples if value is not None]
     return Throughput(
         samples_per_s=sum(known) if known and len(known) == len(samples) else None,
@@ -83,16 +85,13 @@ def throughput(all_makers: Sequence[Maker]) -> Throughput:
     )
 
 
-def _rate(maker: Maker) -> float | None:
-    """Steps per second; of a single thread those included that were only counted."""
-    if len(maker.threads) > 1 or maker.rate is None:
-        return maker.rate
-    return 1e9 / pauses.mean_ns(maker.steps)
-
-
-def _samples_per_s(maker: Maker) -> float | None:
-    held, rate = maker.samples_per_s, _rate(maker)
-    return held if held is None or rate is None or not maker.rate else held * rate / maker.rate
+def _rates(maker: Maker) -> tuple[float | None, float | None]:
+    """Steps and samples per second; of a single thread those included that were only counted."""
+    timed, held = maker.rate, maker.samples_per_s
+    if len(maker.threads) > 1 or not timed:
+        return timed, held
+    rate = 1e9 / pauses.mean_ns(maker.steps)
+    return rate, None if held is None else held * rate / timed
 
 
 def at_least(view: SessionView, *, ended: JobEnd) -> bool:
