@@ -7,7 +7,7 @@ import pytest
 from tests.report import samples
 from tests.report.verdict_jobs import clean, entry, general
 
-from stepscope.model.report.report import SessionSummary
+from stepscope.model.report.report import SessionSummary, StepMaker
 from stepscope.model.report.step_summary import StepTimes
 from stepscope.report import json_report, markdown, text, verdict
 from stepscope.report.page import html
@@ -81,6 +81,26 @@ def test_a_report_says_that_steps_are_the_smaller_part() -> None:
         step_times=msgspec.convert({**STEADY, "warmup_ns": 0, "source": "steps"}, StepTimes),
     )
     assert verdict.steps_note(replace(few, session=times)) == ""  # evaluations within the steps
+
+
+@pytest.mark.parametrize(("threads", "ratio"), [(1, 0.8), (4, 0.2)])
+def test_steps_that_were_only_counted_are_a_part_of_the_run_too(threads: int, ratio: float) -> None:
+    """Two of ten steps of a tenth of a second were timed. What several threads made says nothing of the time of one."""
+    maker = StepMaker(
+        kind="training",
+        title="step",
+        place=None,
+        pid=1,
+        threads=threads,
+        count=9,
+        rate=1.0,
+        samples_per_s=None,
+        main=True,
+    )
+    times = msgspec.convert({**STEADY, "count": 2, "warmup_steps": 1, "warmup_ns": 0, "source": "steps"}, StepTimes)
+    few = clean(entry(0.1, "finding"), entry(0.9, "general", phase="imports", component=""))
+    session = replace(few.session, step_times=times, wall_ns=10**9, step_makers=(maker,))
+    assert verdict.steps_ratio(replace(few, session=session)) == pytest.approx(ratio)
 
 
 @pytest.mark.parametrize(

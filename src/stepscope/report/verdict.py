@@ -101,9 +101,17 @@ def steps_ratio(report: Report) -> float | None:
     says it.
     """
     mine = [entry.ratio for entry in report.ledger if entry.maker is None and entry.phase == "steps"]
-    times, wall = report.session.step_times, report.session.wall_ns
-    steady = times.count * times.mean_ns / wall if times is not None and wall else 0.0
-    return min(1.0, max(sum(mine), steady)) if mine else None
+    return min(1.0, max(sum(mine), _steady_ratio(report.session))) if mine else None
+
+
+def _steady_ratio(session: SessionSummary) -> float:
+    """Of the main thread's steps after the first ones, counted ones included, each until the next one begins."""
+    times, main = session.step_times, [maker for maker in session.step_makers if maker.main]
+    if times is None or not session.wall_ns:
+        return 0.0
+    alone = len(main) == 1 and main[0].threads == 1
+    steady = max(times.count, main[0].count - times.warmup_steps) if alone else times.count
+    return steady * times.mean_ns / session.wall_ns
 
 
 def steps_note(report: Report) -> str:

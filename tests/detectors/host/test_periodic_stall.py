@@ -175,7 +175,9 @@ def bursts(*, source: str = "", sampled: bool = False) -> Job:
     [
         ("", False, "something that was not seen interrupts the steps", "find-what-stalls"),
         ("batch = next(it, None)", True, "the wait for a batch", "batches-ahead"),
-        ("for batch in data:", True, "the wait for a batch", "batches-ahead"),
+        ("for batch in data:\n    step(batch)", True, "the wait for a batch", "batches-ahead"),
+        ("for _ in range(4): svd(weights)", True, "slow Python in", ""),
+        ("worst = next(x for x in losses if x > 2)", True, "slow Python in", ""),
         ("log(loss)", True, "slow Python in", ""),
     ],
 )

@@ -135,6 +135,20 @@ def in_header(source: str, call_line: int, line: int) -> bool:
     return header.first <= line <= header.last
 
 
+def takes_element(source: str, line: int) -> bool:
+    """Whether the time at a line may be that of taking the next element of something: it calls ``next``, or is the
+    head of a ``for`` whose body stands on other lines, and which counts no numbers.
+    """
+    tree = parsed(source)
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.Call) and node.lineno <= line <= _last(node) and _called(node) == "next":
+            return bool(node.args) and not isinstance(node.args[0], ast.GeneratorExp)
+        if isinstance(node, ast.For | ast.AsyncFor) and node.lineno <= line <= _last(node.iter):
+            counts = isinstance(node.iter, ast.Call) and _called(node.iter) == "range"
+            return node.body[0].lineno > _last(node.iter) and not counts
+    return False
+
+
 def feeds(source: str, line: int, call_line: int) -> bool:
     """Whether a value made by the statement at ``line`` reaches the statement at ``call_line``, within one function.
 

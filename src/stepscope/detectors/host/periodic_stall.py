@@ -28,13 +28,14 @@ Python documentation of gc.freeze; FSE'22 study; training-pipeline analysis (Ran
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.causes.host import statement_role
 from stepscope.causes.input import data_loader_wait, input_cause
 from stepscope.causes.system import stalls
 from stepscope.derive import unmeasured
+from stepscope.derive.python import loop_source
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.detectors.remedies import Fact
 from stepscope.detectors.shared import loop_python
@@ -63,7 +64,6 @@ class Params:
 
 _SKIPPED = components_with(Trait.STALL_EXPLAINED)
 _COLLECT = "gc.collect("
-_TAKES = re.compile(r"\bnext\(|^\s*for\b.*\bin\b")
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
@@ -130,9 +130,13 @@ def _is_unseen(view: StepsView, stalls: Stalls) -> bool:
 
 
 def _takes_batch(view: StepsView, spot: Spot) -> bool:
-    """Whether the line takes the next element of something."""
-    lines = (view.source_of(spot.file) or "").split("\n")
-    return 0 < spot.line <= len(lines) and _TAKES.search(lines[spot.line - 1]) is not None
+    """Whether the line takes the next element of something, for all that is known of the steps."""
+    if not loop_source.takes_element(view.source_of(spot.file) or "", spot.line):
+        return False
+    mine = [
+        s for s in view.hot_spots("other-python") if (s.culprit.file, s.culprit.function) == (spot.file, spot.function)
+    ]
+    return all(statement_role.build(view, s) in {"feeds", "call", "unknown"} for s in mine if spot.line in s.lines)
 
 
 def _who(view: StepsView, stalls: Stalls, collected: Place | None) -> str:
