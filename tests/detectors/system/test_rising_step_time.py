@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+import numpy as np
 import pytest
-from tests.derive.sessions import MS, SCRIPT, US, Frame, Job
+from tests.derive.sessions import MAIN, MS, SCRIPT, US, Frame, Job, S
 from tests.detectors.asking import codes, look
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
 from tests.detectors.jobs import CALL, PERIOD, REPORT, STEPS, unsampled
@@ -55,6 +58,20 @@ def test_a_compiled_step_that_alone_gets_slower_is_undecided() -> None:
     findings, checked = look(rising(MS, MS, call=50 * MS, call_last=150 * MS))
     assert findings == ()
     assert checked["TRD001"].outcome == "undecided"
+
+
+@pytest.mark.parametrize(("waits", "rises"), [(1.0, False), (0.0, True)])
+def test_a_thread_that_waits_ever_longer_for_a_cpu_does_no_more_work(waits: float, rises: bool) -> None:
+    """Steps that grow from 20 to 160 ms: all of what they grow by is waiting, or none of it."""
+    job = rising(10 * MS, 150 * MS, call=10 * MS)
+    seconds = job.records[-1].start_ns // S + 1
+    job.thread_cpu(seconds, {MAIN: 50})
+    at = np.arange(seconds + 1) * S
+    starts = np.array([r.start_ns for r in job.records if r.kind == Kind.FUNCTION])
+    length = np.interp(at, starts[:-1], np.diff(starts))
+    wait = np.concatenate([[0.0], np.cumsum(1.0 - starts[1] / length[1:])]) * waits * S
+    job.threads = dataclasses.replace(job.threads, wait_ns=wait.astype(np.int64))
+    assert ("TRD001" in codes(job)) is rises
 
 
 def test_larger_batches_are_no_slower_steps() -> None:

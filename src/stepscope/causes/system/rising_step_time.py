@@ -2,7 +2,8 @@
 
 The parts of the anatomy are examined one by one: growing work of the job itself shows in one of them long before the
 whole step exceeds its noise. A slower machine (a neighbour, heat) and steps that grow by design (longer sequences,
-larger batches) slow the other parts too, and do not count as a rise of that part.
+larger batches) slow the other parts too, and do not count as a rise of that part. Nor does what the thread of the steps
+waits longer and longer for a CPU, which is taken out of all parts alike.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive.machine import thread_cpu
 from stepscope.derive.numeric import trend
 from stepscope.derive.python import stack_samples
 from stepscope.derive.steps.anatomy import NAMED_BY
+from stepscope.model.log.events import ThreadSeen
 from stepscope.model.report.components import COMPONENTS, ComponentName
 
 if TYPE_CHECKING:
@@ -56,11 +59,12 @@ class Rise:
 def build(view: StepsView) -> tuple[Rise, ...]:
     """Components that rise, the largest excess first."""
     anatomy, steps = view.anatomy, view.steps
-    whole = anatomy.per_step.sum(1)
+    parts = anatomy.per_step * _had_cpu(view)[:, None]
+    whole = parts.sum(1)
     at = np.flatnonzero(steps.steady).astype(np.float64)
     found = []
     for index, component in enumerate(COMPONENTS):
-        part = _per_sample(view, anatomy.per_step[:, index])
+        part = _per_sample(view, parts[:, index])
         line = trend.fit(at, part)
         if line is None or not line.rises:
             continue
@@ -68,7 +72,7 @@ def build(view: StepsView) -> tuple[Rise, ...]:
         excess = float(part.mean()) - start
         if excess <= 0:
             continue
-        rest = _per_sample(view, whole - anatomy.per_step[:, index])
+        rest = _per_sample(view, whole - parts[:, index])
         name, spot, samples = _who(view, component)
         found.append(
             Rise(
@@ -84,6 +88,17 @@ def build(view: StepsView) -> tuple[Rise, ...]:
             )
         )
     return tuple(sorted(found, key=lambda r: -r.excess_ns))
+
+
+def _had_cpu(view: StepsView) -> F64:
+    """Share of each steady step in which its thread did not wait for a CPU, by the second of its middle."""
+    steps = view.steps
+    natives = {one.id: one.native for one in steps.worker.all(ThreadSeen)}
+    table = view.session.threads
+    mine = table.take((table.pid == steps.worker.info.pid) & (table.native == natives.get(steps.thread, 0)))
+    low, high = steps.windows
+    shares: F64 = 1.0 - thread_cpu.waited(mine, (low + high) // 2)
+    return shares
 
 
 def _per_sample(view: StepsView, values: F64) -> F64:

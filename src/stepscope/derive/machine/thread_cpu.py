@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from stepscope.tables.records import ThreadTable
+    from stepscope.tables.records import F64, I64, ThreadTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,4 +30,23 @@ def used(table: ThreadTable, window: tuple[int, int]) -> dict[int, Use]:
         if last >= first:
             run = int(mine.run_ns[last] - mine.run_ns[first]) / length
             found[int(native)] = Use(run=run, ready=int(mine.wait_ns[last] - mine.wait_ns[first]) / length)
+    return found
+
+
+def waited(table: ThreadTable, at: I64) -> F64:
+    """Share of the time in which one thread was ready and had no CPU, in the second of each moment.
+
+    Args:
+        table: rows of that thread, in order of time.
+        at: moments, ns since session start. int64[moment].
+
+    Returns:
+        float64[moment], 0 to 1; those before the first row or after the last are of the nearest second; all 0 if there
+        are less than two rows.
+    """
+    if len(table) <= 1:
+        return np.zeros(len(at))
+    ratio = np.diff(table.wait_ns) / np.maximum(1, np.diff(table.at_ns))
+    second = np.clip(np.searchsorted(table.at_ns, at) - 1, 0, len(ratio) - 1)
+    found: F64 = np.clip(ratio, 0.0, 1.0)[second]
     return found
