@@ -3,7 +3,7 @@
 In a gap hot wrappers are detached, because steps are so short that wrappers would cost too much. What is said about
 steps is said of the times between gaps. So that nothing of a gap is divided by steps that were not recorded, records
 of all that happens in steps are set apart here. Loops, traces, runs of sessions, the user's own steps, and what the
-agent says of itself are recorded in gaps as everywhere (``Trait.STAYS``): they stay.
+agent says of itself are recorded in gaps as everywhere (``Trait.STAYS``): they stay, and so do their counted calls.
 
 Calls of a kind that is counted may have been recorded in a gap all the same, where their wrapper was not exchanged for
 the one that counts (Keras on another backend than TensorFlow): they are counted with the others. Updates are never
@@ -70,7 +70,8 @@ def split(stored: RecordTable) -> tuple[RecordTable, Gaps, RecordTable]:
     gaps = Gaps(start_ns=rows.start_ns, end_ns=ends, kind=kinds, calls=rows.arg)
     last = np.searchsorted(gaps.start_ns, records.start_ns, side="right") - 1
     inside = (last >= 0) & (records.start_ns < np.maximum.accumulate(gaps.end_ns)[np.maximum(last, 0)])
-    apart = inside & ~np.isin(records.kind, kinds_with(Trait.STAYS))
+    called = np.where(records.kind == Kind.COUNTS, records.flags >> SHAPE_SHIFT, records.kind)
+    apart = inside & ~np.isin(called, kinds_with(Trait.STAYS))
     set_apart = records.take(apart)
     return records.take(~apart), replace(gaps, calls=gaps.calls + _recorded(set_apart, gaps)), set_apart
 

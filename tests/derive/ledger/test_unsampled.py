@@ -10,7 +10,7 @@ from stepscope.model.log.events import ProcessEnded
 from stepscope.wire.kinds import Kind
 
 
-def job(name: str, *, rest: int = 20 * MS, every: int = 1) -> Job:
+def job(name: str, *, rest: int = 20 * MS, every: int = 1, usual: int = 1 * MS) -> Job:
     """Imported from 1 s to 3 s; 200 steps from 8 s on, one in ``every`` of which takes ``rest``; it ends 2 s later."""
     made = Job()
     made.framework(name, at=3 * S, dur=2 * S)
@@ -18,7 +18,7 @@ def job(name: str, *, rest: int = 20 * MS, every: int = 1) -> Job:
     at = 8 * S
     for number in range(200):
         step.at(at, 0)
-        at += rest if number % every == 0 else 1 * MS
+        at += rest if number % every == 0 else usual
     made.event(ProcessEnded(at=at + 2 * S))
     made.ended_ns = at + 2 * S
     return made
@@ -42,6 +42,25 @@ def test_a_pause_after_every_few_steps_is_a_part_of_them(every: int, seen: bool)
     paused = 200 // every * 80 * MS
     assert (found["steps/other-python"] > paused / 2) == seen
     assert (found.get("not-seen", 0) > paused / 2) == (not seen)
+
+
+@pytest.mark.parametrize(("rest", "between"), [(15 * MS, 0), (25 * MS, 125 * MS)])
+def test_what_a_scheduler_takes_is_no_pause(rest: int, between: int) -> None:
+    """Steps of 100 us that miss their CPU for some slices, as on a busy machine, stay whole."""
+    (ledger,) = ledgers(job("torch", rest=rest, every=40, usual=100 * US).session())
+    assert times(ledger).get("not-seen", 0) == pytest.approx(between, abs=30 * MS)
+
+
+def test_runs_that_gaps_record_as_everywhere_are_no_pause() -> None:
+    """Each look takes a sample there, as no call is counted that gaps do count."""
+    made = Job(ended_ns=8 * S)
+    made.framework("onnxruntime", at=3 * S, dur=2 * S)
+    made.event(ProcessEnded(at=7 * S))
+    made.call(Kind.INFERENCE, "model.onnx").every(1 * MS, 4000, dur=1 * MS, start=3 * S)
+    made.gap(4 * S, 1 * S, 0)
+    made.samples(range(4 * S + 90 * MS, 5 * S, 90 * MS), dur=90 * MS)
+    (ledger,) = ledgers(made.session())
+    assert times(ledger).get("between-steps", 0) < 30 * MS
 
 
 def test_calls_that_a_gap_recorded_are_no_pause() -> None:

@@ -16,7 +16,6 @@ from stepscope.derive.python.loop_source import (
     loops_around,
     role_of_line,
     role_within,
-    takes_element,
 )
 
 CASES: dict[str, tuple[str, Role]] = {
@@ -387,22 +386,3 @@ def test_loops_around_a_line(line: int, loops: tuple[Loop, ...]) -> None:
 def test_no_loops_in_what_does_not_parse() -> None:
     """A source of another Python has no loops."""
     assert loops_around("for x in :\n    step(x)", 2) == ()
-
-
-@pytest.mark.parametrize(
-    ("source", "takes"),
-    [
-        ("for x in loader:\n    step(x)", True),
-        ("for x in loader: step(x)", False),
-        ("for i in range(9):\n    step(i)", False),
-        ("async for x in loader:\n    step(x)", True),
-        ("x = next(it, None)", True),
-        ("step(it.next())", False),
-        ("x = next(y for y in found if y)", False),
-        ("x = load(9)", False),
-        ("for x in", False),
-    ],
-)
-def test_a_line_that_takes_an_element(source: str, takes: bool) -> None:
-    """What stands in the body of a one-line loop, or counts numbers, is no wait for an element."""
-    assert takes_element(source, 1) is takes

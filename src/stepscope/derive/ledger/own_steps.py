@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from stepscope.tables.records import I64, Bool
 
 
+LEAST_NS = 20_000_000
+"""Shorter pauses are no other work: a thread that loses its CPU to others misses a few of the scheduler's slices."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnSteps:
     """The steps of a thread, without what lies between them. Shapes: [step]."""
@@ -85,7 +89,7 @@ def _without_pauses(steps: Steps, ends: I64, seen: Bool) -> I64:
     calls_over = np.minimum(np.maximum(steps.call_ends, steps.starts), ends)
     usual = float(np.median((ends - steps.starts)[seen]))
     tail = int(np.median((ends - calls_over)[seen]))
-    long = seen & (ends - calls_over > LONG_GAP_FACTOR * usual)
+    long = seen & (ends - calls_over > max(LEAST_NS, LONG_GAP_FACTOR * usual))
     if long.sum() >= RHYTHM * seen.sum():
         return ends
     return np.where(long, np.minimum(ends, calls_over + tail), ends)

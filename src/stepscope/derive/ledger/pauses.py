@@ -17,7 +17,7 @@ from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import gaps, totals
 from stepscope.derive.steps.step_candidates import LONG_GAP_FACTOR, RECURRING
 from stepscope.derive.steps.steps import names_of
-from stepscope.wire.kinds import Flag, Kind
+from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from stepscope.derive.ledger.own_steps import OwnSteps
@@ -30,6 +30,7 @@ LATE_NS = 20_000_000
 """By how much a look may come late: neighbouring looks without a call are one time without calls."""
 LOOK_NS = 100_000_000
 """Longest time from one look to the next, and a little more: what a gap hides of a pause at either end."""
+_STAYING = tuple(kind for kind in kinds_with(Trait.STAYS) if kind in kinds_with(Trait.STEP))
 BATCH = "_batch_"
 """Part of the names of those of Keras' hooks that belong to a step."""
 
@@ -53,12 +54,16 @@ def in_gaps(worker: Worker, threads: tuple[int, ...]) -> Intervals:
 
 
 def _recorded(worker: Worker, threads: tuple[int, ...]) -> I64:
-    """Calls in gaps that were recorded, so that no look saw them counted (``store.gaps``). int64[call], in order."""
-    apart, holes = worker.in_gaps, worker.gaps
+    """Calls in gaps that were recorded, so that no look saw them counted (``store.gaps``), those of steps that gaps
+    record as everywhere included. int64[call], in order.
+    """
+    apart, holes, records = worker.in_gaps, worker.gaps, worker.records
     calls = np.zeros(len(apart), bool)
     for kind in np.unique(holes.kind):
         calls |= (apart.kind == kind) & (holes.row_of(int(kind), apart.start_ns) >= 0)
-    at: I64 = np.sort(apart.start_ns[calls & np.isin(apart.thread, threads)])
+    steps = np.isin(records.kind, _STAYING) & np.isin(records.thread, threads)
+    mine = apart.start_ns[calls & np.isin(apart.thread, threads)]
+    at: I64 = np.sort(np.concatenate((mine, records.start_ns[steps])))
     return at
 
 
@@ -181,7 +186,7 @@ def least_ns(own: OwnSteps) -> int:
     """Length from which something is no step: many of them."""
     if not own.seen.any():
         return LOOK_NS
-    return int(LONG_GAP_FACTOR * np.median((own.ends - own.steps.starts)[own.seen]))
+    return max(own_steps.LEAST_NS, int(LONG_GAP_FACTOR * np.median((own.ends - own.steps.starts)[own.seen])))
 
 
 def _longer(spans: Intervals, least: int) -> Intervals:

@@ -15,8 +15,9 @@ correlated neighbouring bins. `rest_growth`: the same for everything else in the
 
 ## Known limits
 A slower machine, or steps that grow by design (longer sequences, larger batches), raises the other parts too and is not
-a finding; nor is a thread that waits ever longer for a CPU, which is taken out of all parts. A compiled step that alone gets slower is undecided: whether its input grew is not recorded. Input that gets
-slower is reported by the input's detectors.
+a finding; nor is a thread that waits ever longer for a CPU, which is taken out of all parts. A compiled step that alone
+gets slower is undecided: whether its input grew is not recorded. Input that gets slower is reported by the input's
+detectors.
 
 ## Remedy
 Keep a running value instead of the history, bound the history (`collections.deque(maxlen=N)`), or traverse it only
