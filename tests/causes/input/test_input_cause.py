@@ -6,6 +6,7 @@ import pytest
 from tests.derive.sessions import MAIN, MS, POOL, SCRIPT, US, Job, node
 from tests.derive.with_steps import view_of
 from tests.detectors.jobs import PERIOD, STEPS, pulled, train_loop
+from tests.detectors.lock_jobs import OTHER, beside
 
 from stepscope.causes.input import input_cause
 from stepscope.causes.input.input_cause import InputCause
@@ -159,6 +160,23 @@ def test_what_may_wait_for_the_lock_is_the_upper_end_beside_others_only(cpus: in
     found = cause(job)
     assert (found.producer is None) == bool(others)
     assert found.saved_high == pytest.approx(most, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("waits", "piped", "likely", "low"), [(45, True, 0.7, 0.6), (45, False, 0.0, 0.0), (0, True, 0.0, 0.0)]
+)
+def test_looks_say_how_long_the_step_waits_for_the_lock(waits: int, piped: bool, likely: float, low: float) -> None:
+    """Beside other processes, and with no wait for a batch: seven of nine looks that find the step's thread off its CPU
+    find it waiting for the lock, which the generator has.
+    """
+    job = beside(70, waits=waits, elsewhere=5 if waits else 50, runs=10)
+    if piped:
+        job.python("generator", "count", line=12).every(PERIOD, STEPS, dur=90 * MS, thread=OTHER)
+    job.machine(10, cpus=2, got=0.9, waiting=1.0, others=1.1)
+    found = cause(job)
+    assert found.producer is None
+    assert found.saved_ratio == pytest.approx(likely, abs=0.05)
+    assert found.saved_low == pytest.approx(low, abs=0.07)
 
 
 def test_evaluations_that_the_same_python_feeds_get_its_time_back() -> None:

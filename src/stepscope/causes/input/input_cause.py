@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from stepscope.causes.host import gil_contention
 from stepscope.causes.input import data_loader_wait
 from stepscope.causes.job import hidden_wait
 from stepscope.causes.system import caches, contention, network, producer, slow_disk_input, uploads_squeeze_input
@@ -40,6 +41,8 @@ MAX_OWN_RATIO = 0.7
 than this; otherwise the two may just be equally fast."""
 SQUEEZED_RATIO = 0.5
 """Uploads that explain this share of the wait are its cause."""
+MIN_LOOKS, MIN_HOLDER_CORES = 15, 0.02
+"""Looks for the interpreter lock: fewer say too little; a thread that takes less of a CPU does not hold it."""
 MIN_FED_RATIO = 0.5
 """Share of the evaluations' time in which the input's Python runs, from which it is what they wait for."""
 GENERATOR_ROLES = frozenset({"generator", "pydataset"})
@@ -113,7 +116,10 @@ def build(view: StepsView) -> InputCause | None:
     low, likely, high = _saved(view, made, wait * free, min(1.0, wait * free + disturbed), fed)
     likely, high = max(likely, wait * (1 + free) / 2), max(high, wait)
     if made is None:
-        high = max(high, _at_most(view, functions, wait, fed))
+        least, lock, most = _lock_waits(view)
+        low = max(low, wait * free + least)
+        likely = min(1.0, max(likely, wait + lock if lock else 0.0))
+        high = min(1.0, max(high, wait + most, _at_most(view, functions, wait, fed)))
     return InputCause(
         wait_ratio=wait * free,
         whole_wait_ratio=wait,
@@ -190,6 +196,16 @@ def _saved(view: StepsView, made: Producer | None, wait: float, least: float, fe
     most = high + caches.freed(min(stretched, made.step_ratio()[0])) if crowded else high
     likely = max(least, (low + high) / 2)
     return low if view.get(hidden_wait.build) else wait, likely, min(1.0, max(likely, most))
+
+
+def _lock_waits(view: StepsView) -> tuple[float, float, float]:
+    """Share of the wall time in which the step's thread waits for the interpreter lock while the input's Python has it,
+    as looks at the two found it: at least, likely, at most. Whatever other processes take makes it no less so.
+    """
+    waits = gil_contention.build(view, MIN_HOLDER_CORES)
+    if waits is None or waits.looks < MIN_LOOKS or not waits.holders or not waits.holders[0].in_pipeline:
+        return 0.0, 0.0, 0.0
+    return waits.low, waits.ratio, waits.high
 
 
 def _at_most(view: StepsView, functions: list[PythonFunction], wait: float, fed: float) -> float:
