@@ -34,14 +34,14 @@ WIDE = 1.5
 NEARLY_ALL = 0.95
 """Share from which a speed has no upper bound that says anything."""
 DIGITS_BELOW = 3
-STEP_TIME = "the step time"
+STEP_TIME = "step time"
 """What most shares are of. Not "each step": a callback, a save or a retrace may be in few of them."""
 DAMAGED = "DX106"
 UNREAD = "Parts of this session cannot be read, and are left out."
 
 
 def text(report: Report) -> str:
-    """As in ``Input-bound: 81 % of the step time waits for augment, train.py:33. If fixed, about 6 times as fast``."""
+    """As in ``Input-bound: 81 % of step time waits for augment, train.py:33. If fixed, about 6 times as fast``."""
     end = verdict.exit_text(report.session) if not words.is_imported(report) else ""
     said = _what(report)
     return f"{_sentence(end)} {said}" if end else said
@@ -87,7 +87,7 @@ def _held(report: Report, finding: Finding) -> str:
     waits = shares["input-wait"]
     if finding.pipeline_stage in INPUT and waits >= max(MIN_HELD, cost.ratio * MIN_PART):
         bound = kind if waits == max(shares.values()) else PARTLY
-        return f"{bound}: {words.percent(waits)} % of the step time waits for {where or 'its input'}."
+        return f"{bound}: {words.percent(waits)} % of step time waits for {where or 'its input'}."
     if cost.basis == "unknown":
         return _sentence(titles.title(finding))
     share = f"{words.percent(cost.ratio)} % of {_whole(finding)}"
@@ -109,7 +109,7 @@ def culprit(finding: Finding) -> str:
 
 def _whole(finding: Finding) -> str:
     if finding.cost.of_turn:
-        return "the turn time"
+        return "turn time"
     return "the run" if words.is_between_steps(finding) else STEP_TIME
 
 
