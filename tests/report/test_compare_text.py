@@ -173,6 +173,18 @@ def test_the_part_that_changed_most_stands_in_the_verdict() -> None:
         assert compare_text.verdict(msgspec.structs.replace(REPORT, differences=rows)).startswith("B is slower: ")
 
 
+def test_components_are_parts_of_the_timed_steps() -> None:
+    """Where others were only counted, what makes most is judged by the mean of the timed ones, and said so."""
+    wait = msgspec.structs.replace(MAIN, section="anatomy", name="input-wait", before=5e6, after=8e6)
+    timed = msgspec.structs.replace(MAIN, name="mean-timed", before=30e6, after=34e6)
+    shown = msgspec.structs.replace(REPORT, differences=(timed, wait, *REPORT.differences))
+    assert "mostly in input wait (5 ms to 8 ms of a timed step): +8.0 %" in compare_text.verdict(shown)
+    assert "components, a timed step" in compare_text.text(shown)
+    much = msgspec.structs.replace(timed, after=44e6)
+    shown = msgspec.structs.replace(REPORT, differences=(much, wait, *REPORT.differences))
+    assert "mostly" not in compare_text.verdict(shown)
+
+
 @pytest.mark.parametrize(
     ("ratio", "verdict", "said"),
     [

@@ -185,6 +185,8 @@ def test_totals_of_the_same_work_decide_a_factor_of_two(seed: int, factor: float
     assert "all of the same work" in compare_text.verdict(report)
     assert named(report, "throughput", "steps_per_s").ratio == pytest.approx(1 / factor)
     assert named(report, "steps", "p90").basis == "timed"
+    assert one.durations is not None
+    assert named(report, "steps", "mean-timed").before == pytest.approx(one.durations.mean())
 
 
 def test_other_work_is_not_called_the_same() -> None:

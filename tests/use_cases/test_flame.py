@@ -289,12 +289,14 @@ def test_sessions_are_compared_per_step(monkeypatch: pytest.MonkeyPatch, tmp_pat
     same = flame("diff", tmp_path / "short", tmp_path / "long")
     assert same.exit_code == 0
     assert same.output.startswith("No significant change in python")
-    assert "per unit of work" in same.output
+    assert "per step, of which there are 148 and 298" in same.output
+    assert "Total 50 ms \u2192 50 ms per step (+0 %), within noise" in same.output
+    assert "These samples do not show that a function has gone, unless it takes" in same.output
     slower = flame("diff", tmp_path / "short", tmp_path / "slow")
     assert not slower.output.startswith("No significant change")
 
 
-@pytest.mark.parametrize(("inside", "said"), [(12, "per unit of work"), (0, "Whole runs are compared")])
+@pytest.mark.parametrize(("inside", "said"), [(12, "per step"), (0, "Whole runs are compared")])
 def test_a_run_with_few_samples_is_compared_by_its_steps(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, inside: int, said: str
 ) -> None:
@@ -335,6 +337,21 @@ def test_work_that_differs_is_told(folded: Path, tmp_path: Path) -> None:
     assert not flame("diff", folded, other).output.startswith("No significant")
     assert flame("diff", folded, other, "--work", "1", "3").output.startswith("No significant")
     assert flame("diff", folded, other, "--by", "share").output.startswith("No significant")
+
+
+def test_percentages_are_those_of_the_figures_shown(tmp_path: Path) -> None:
+    """Twice the work, all functions faster by as much as a host may be, one by far more, one as slow as before."""
+    before = {f"main;f{i}": 400 for i in range(8)} | {"main;same": 399, "main;much": 800, "main;one": 1}
+    after = {f"main;f{i}": 640 for i in range(8)} | {"main;same": 799, "main;much": 160, "main;one": 1}
+    for name, stacks in (("a.txt", before), ("b.txt", after)):
+        (tmp_path / name).write_text("".join(f"{stack} {weight}\n" for stack, weight in stacks.items()))
+    args = ("diff", tmp_path / "a.txt", tmp_path / "b.txt", "--event", "cpu")
+    output = flame(*args, "--work", "100", "200").output
+    assert "much  self 8 \u2192 0.8 cpu per unit of work (-90 %)" in output
+    assert "most functions of the second are 20 % faster: this is put down to the host" in output
+    assert "Total 44 \u2192 30.4 cpu per unit of work (-31 %), beyond noise" in output
+    shares = flame(*args, "--by", "share").output
+    assert "much  self 18.2 % \u2192 2.63 % (-86 %)" in shares
 
 
 @pytest.mark.parametrize(

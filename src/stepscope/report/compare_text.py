@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
+from stepscope.model.report.compare import TIMED_MEAN
 from stepscope.report import ledger_rows, words
 from stepscope.report.marked import Md, code, listed, table
 from stepscope.tables.units import format_bytes, format_ns, format_rate
@@ -29,7 +30,7 @@ _TITLES: dict[Section, str] = {
     "run": "the run",
     "ledger": "wall time by part",
     "tasks": "calls",
-    "anatomy": "components, a step",
+    "anatomy": "components, a timed step",
     "ops": "op time by line, a step",
     "op-calls": "ops, time of a call",
     "python": "Python lines, share of the samples",
@@ -52,6 +53,7 @@ _NAMES = {
     "samples_per_s": "samples/s",
     "steps_per_s": "steps/s",
     "mean": "mean",
+    TIMED_MEAN: "mean of the timed",
     "wall": "wall time",
     "memory_peak": "memory of all processes, peak",
     "device_memory_peak": "device memory, peak",
@@ -155,12 +157,14 @@ def _mostly(report: CompareReport, time: Difference) -> str:
     main = report.main
     if time.verdict not in {"faster", "slower"} or main is None or main.before is None or main.after is None:
         return ""
-    change = main.after - main.before
+    timed = next((row for row in report.differences if row.name == TIMED_MEAN), None)
+    whole, of = (main, "") if timed is None else (timed, " of a timed step")
+    change = (whole.after or 0.0) - (whole.before or 0.0)
     for row in report.differences:
         if row.section == "anatomy" and row.verdict in {time.verdict, "new", "gone"}:
             before, after = row.before or 0.0, row.after or 0.0
             if change and (after - before) / change >= MOSTLY:
-                return f", mostly in {words.component_word(row.name)} ({format_ns(before)} to {format_ns(after)})"
+                return f", mostly in {words.component_word(row.name)} ({format_ns(before)} to {format_ns(after)}{of})"
     return ""
 
 
@@ -195,8 +199,8 @@ def _sections(report: CompareReport) -> list[tuple[str, list[Difference]]]:
         rows = [one for one in (report.main, report.typical) if one is not None and one.section == section] + rows
         if rows:
             shown = rows[:SHOWN] if section in _LONG else rows
-            per = title.replace("a step", "a sample") if report.basis == "sample" else title
-            found.append((per, shown))
+            per_sample = title.replace("a step", "a sample").replace("a timed step", "a sample of timed steps")
+            found.append((per_sample if report.basis == "sample" else title, shown))
     return found
 
 

@@ -249,10 +249,10 @@ def _stack_changes(found: Compared) -> StackComparison:
                 module=change.function.module,
                 own_before=float(change.own.expected),
                 own_after=float(change.own.after),
-                own_text=words.growth_text(change.own),
+                own_text=words.growth_text(change.own.expected, change.own.after),
                 total_before=float(change.total.expected),
                 total_after=float(change.total.after),
-                total_text=words.growth_text(change.total),
+                total_text=words.growth_text(change.total.expected, change.total.after),
             )
             for change in changed[:MAX_CHANGES]
         ),

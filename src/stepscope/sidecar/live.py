@@ -18,6 +18,7 @@ import msgspec
 
 from stepscope.causes.host import tasks
 from stepscope.collector.captures import reason
+from stepscope.derive.steps import call_sizes
 from stepscope.derive.steps.steps import names_of
 from stepscope.derive.view import SessionView
 from stepscope.detectors import base, registry
@@ -262,7 +263,8 @@ class Live:
             self._status = msgspec.structs.replace(self._status, step_title="", anatomy=())
             return
         steady = view.steps.steady
-        self._samples_per_step = float(view.steps.samples[steady].mean()) if steady.any() else 0.0
+        known = steady.any() and call_sizes.certain(view.steps.candidate)
+        self._samples_per_step = float(view.steps.samples[steady].mean()) if known else 0.0
         anatomy = sorted(analyze.components(view), key=lambda c: -c.ratio)
         shares = tuple(LiveShare(component=c.component, ratio=c.ratio) for c in anatomy)
         self._status = msgspec.structs.replace(self._status, step_title=view.steps.title, anatomy=shares)

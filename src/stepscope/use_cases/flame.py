@@ -229,9 +229,10 @@ def of_pair(one: Chosen, other: Chosen, *, basis: Basis = "work", work: tuple[fl
     if units[0] != units[1] and all(units):
         sources = f"{one.graph.source} counts {units[0]} and {other.graph.source} counts {units[1]}"
         raise UsageError(f"{sources}; expected two profiles of the same event")
-    if work is None:
-        work = (one.work, other.work) if one.counts_steps and other.counts_steps else (1.0, 1.0)
-    return graph.compare(one.graph, other.graph, basis=basis, work=work)
+    unit = "unit of work" if work else ""
+    if work is None and one.counts_steps and other.counts_steps:
+        work, unit = (one.work, other.work), "step"
+    return graph.compare(one.graph, other.graph, basis=basis, work=work or (1.0, 1.0), unit_of_work=unit)
 
 
 # ---- output

@@ -22,7 +22,7 @@ def with_first(**fields: object) -> str:
 
 def test_input_bound() -> None:
     """A job that waits for its input is told how much, for what, and what mending it brings."""
-    said = "Input-bound: 61 % of each step waits for make_dataset, train.py:24. If fixed, about 2.4 times as fast."
+    said = "Input-bound: 61 % of step time waits for make_dataset, train.py:24. If fixed, about 2.4 times as fast."
     assert verdict_words.text(samples.input_bound()) == said
 
 
@@ -31,7 +31,7 @@ def test_a_job_that_computes_more_than_it_waits_is_partly_input_bound() -> None:
     report = samples.input_bound()
     some = replace(report, anatomy=samples.anatomy(10**8, call=0.6, input_wait=0.4))
     assert verdict_words.text(some).startswith(
-        "Partly input-bound: 40 % of each step waits for make_dataset, train.py:24."
+        "Partly input-bound: 40 % of step time waits for make_dataset, train.py:24."
     )
 
 
@@ -48,12 +48,12 @@ def test_a_job_that_does_not_wait_is_not_input_bound() -> None:
 def test_other_causes() -> None:
     """Saving is named as what holds the job up; a cause without a stage of its own by the finding's title."""
     saving = with_first(title="x", pipeline_stage="storage", where=(Place(file="a/t.py", line=7, function="M.save"),))
-    assert saving.startswith("Held up by saving: 58 % of each step goes to M.save, t.py:7.")
+    assert saving.startswith("Held up by saving: 58 % of step time goes to M.save, t.py:7.")
     assert with_first(title="the GIL is held", pipeline_stage="none", where=()).startswith(
         "The GIL is held. Cost: 58 % of the run."
     )
     assert with_first(title="model.fit is called again", pipeline_stage="output-processing", where=()).startswith(
-        "model.fit is called again. Cost: 58 % of each step."
+        "model.fit is called again. Cost: 58 % of step time."
     )
 
 
@@ -83,7 +83,7 @@ def test_no_speed_without_a_cost() -> None:
 
 def test_without_findings() -> None:
     """Nothing significant, no cause, and no known saving are told apart."""
-    assert verdict_words.text(clean()) == "Nothing significant found: compute takes 89 % of each step."
+    assert verdict_words.text(clean()) == "Nothing significant found: compute takes 89 % of step time."
     assert verdict_words.text(clean(entry(0.31))) == "No cause found: 31 % of the time is not explained."
     listed = replace(clean(entry(0.9, "general"), entry(0.1)), findings=(general(),))
     assert verdict_words.text(listed).startswith("No finding with a known saving; the largest part: garbage collection")

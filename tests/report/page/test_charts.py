@@ -68,6 +68,23 @@ def test_bar_adds_up(samples: ModuleType) -> None:
     assert math.isclose(sum(ratio for _, ratio, _ in rows), 1.0)
 
 
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([2.0, 20.0], "2 ms to 20 ms per step."),
+        (
+            [3.0, 17.0, 5.0, 5.0, 5.0, 5.0, 500.0, 5.0, 18.0, 2.0],
+            "2 ms to 500 ms per step; on average 10 ms in the first fifth of the steps, 10 ms in the last.",
+        ),
+    ],
+)
+def test_single_steps_are_no_beginning_and_no_end(values: list[float], said: str) -> None:
+    """What is said of the parts over time holds of all that is drawn: a single long step at an edge is no change."""
+    chart = charts.anatomy({"anat_t": [float(at) for at in range(len(values))], "anat:call": values}, ())
+    assert isinstance(chart, Chart)
+    assert chart.summary == said
+
+
 def test_parts_of_one_name_are_one(samples: ModuleType) -> None:
     """Two callbacks are one part of the bar."""
     parts = samples.anatomy(100, call=0.5, callbacks=0.2) + samples.anatomy(100, callbacks=0.3)

@@ -16,6 +16,7 @@ from tests.detectors.jobs import (
     keras_fit,
     nothing,
     pulled,
+    retraced,
     sampled,
     saving,
     train_loop,
@@ -189,6 +190,13 @@ def test_callbacks_and_saves(job: Job, stage: str, ratio: float) -> None:
     found = shares(job)[stage].ratio
     assert found is not None
     assert found >= ratio - 0.05
+
+
+def test_retracing_is_no_forward_pass() -> None:
+    """Of calls of 20 ms in 100, half trace the function again, for 60 ms more."""
+    found = shares(retraced(60 * MS, traces=STEPS // 2))["forward-backward"]
+    assert found.ratio == pytest.approx(0.2, abs=0.01)
+    assert found.basis.endswith("without tracing")
 
 
 def test_text_shows_shares_and_what_would_show_the_rest() -> None:

@@ -85,6 +85,15 @@ def test_a_sample_that_began_before_the_step_counts_from_its_start() -> None:
     assert line.ns == 50 * MS
 
 
+def test_samples_of_a_step_are_no_longer_than_the_step() -> None:
+    """One stands for CPU time, one for waiting, each since the one of its kind before: together at most what passed."""
+    job = train_loop(60 * MS)
+    job.records = [r._replace(start_ns=r.start_ns + (EXTRA if r.start_ns > begin(SLOW) else 0)) for r in job.records]
+    job.samples([begin(SLOW) + 25 * MS], Frame(SCRIPT, "main", 46), dur=25 * MS)
+    job.samples([begin(SLOW) + 47 * MS], Frame(SCRIPT, "main", 47), dur=55 * MS)
+    assert [line.ns for line in slow(job).lines] == [25 * MS, 22 * MS]
+
+
 def test_a_retrace_says_what_changed() -> None:
     """The function, its line and the reason."""
     job = stretched()

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from stepscope.derive.one_step.step_table import StepTable
     from stepscope.derive.python.stack_samples import Sample, Spot
     from stepscope.model.report.components import ComponentName
+    from stepscope.tables.records import I64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,7 @@ def build(table: StepTable, row: int) -> StepStacks:
     records = steps.worker.records
     mine = (records.kind == Kind.SAMPLE) & (records.thread == steps.thread)
     inside = records.take(mine & (records.start_ns >= start) & (records.start_ns < end))
-    inside = replace(inside, dur_ns=np.minimum(inside.dur_ns, inside.start_ns - start))  # it may begin before the step
+    inside = replace(inside, dur_ns=_within(inside.start_ns, inside.dur_ns, start))
     taken = list(stack_samples.thread_samples(replace(steps.worker, records=inside), [steps.thread]))
     parts = table.anatomy.component_at(np.array([sample.at for sample in taken], np.int64))
     groups: dict[tuple[str, str, int], list[Sample]] = {}
@@ -67,6 +68,17 @@ def build(table: StepTable, row: int) -> StepStacks:
         cpu_ns=int(inside.dur_ns[on_cpu].sum()) if by_clock else None,
         lines=tuple(sorted((_line(group) for group in groups.values()), key=lambda line: -line.ns)),
     )
+
+
+def _within(at: I64, dur: I64, start: int) -> I64:
+    """The part of each sample's time since ``start``: with those before it, no more than has passed. A sample of CPU
+    time and one of waiting each stand for the time since the one of their kind before, which may lie before the step.
+    """
+    found, passed = np.zeros(len(at), np.int64), 0
+    for i in np.argsort(at, kind="stable").tolist():
+        found[i] = min(int(dur[i]), int(at[i]) - start - passed)
+        passed += int(found[i])
+    return found
 
 
 def _called(sample: Sample) -> str:

@@ -114,6 +114,10 @@ class Difference:
     """Work and speed of the later profile relative to the earlier: the factor for an unchanged function's weight."""
     speed: float
     """The part of ``factor`` that is put down to the host."""
+    bases: tuple[float, float]
+    """What weights of the two are divided by before they are shown: steps or units of work; for shares the totals."""
+    least_gone: float
+    """Smallest share of the earlier profile at which a function shows that it has gone; above 1: none can."""
     samples: tuple[float, float]
     """Number of samples behind the two profiles, where known."""
     whole: Change
@@ -131,6 +135,11 @@ class Difference:
     def significant(self) -> bool:
         """Whether anything differs beyond noise."""
         return bool(self.functions) or (self.basis == "work" and self.whole.significant)
+
+    @property
+    def host_at_limit(self) -> bool:
+        """Whether most functions differ by as much as a host may explain, or by more."""
+        return self.speed in {_FACTOR_LIMIT, 1 / _FACTOR_LIMIT}
 
 
 def difference(pair: Pair, *, basis: Basis = "work", work: tuple[float, float] = (1.0, 1.0)) -> Difference:
@@ -167,6 +176,8 @@ def difference(pair: Pair, *, basis: Basis = "work", work: tuple[float, float] =
         timed=timed,
         factor=factor,
         speed=speed,
+        bases=work if basis == "work" else (before.total or 1.0, after.total or 1.0),
+        least_gone=_ratio(of_functions.least_gone, before.total / sample_weights[0] / DISPERSION) or 2.0,
         samples=(_ratio(before.total, sample_weights[0]), _ratio(after.total, sample_weights[1])),
         whole=_whole(before.total, after.total, amount, sample_weights, timed=timed),
         functions=tuple(changes),
@@ -275,12 +286,16 @@ class _Tested:
 
     p_values: F64
     possible: Bool
+    least_gone: float
+    """Samples in the earlier profile, after division by ``DISPERSION``, that are no chance if the later has none."""
 
 
 def _tested(weights: F64, sample_weights: tuple[float, float], factor: float) -> _Tested:
     """Binomial tests of many items. ``weights``: float64[2, item], before and after."""
     if factor <= 0:  # if one side is empty there are no proportions
-        return _Tested(p_values=np.ones(weights.shape[1]), possible=np.zeros(weights.shape[1], np.bool_))
+        return _Tested(
+            p_values=np.ones(weights.shape[1]), possible=np.zeros(weights.shape[1], np.bool_), least_gone=np.inf
+        )
     before, after = (weights[i] / sample_weights[i] / DISPERSION for i in (0, 1))
     in_before, in_after = 1 / sample_weights[0], factor / sample_weights[1]
     chance = min(max(in_before / (in_before + in_after), _SURE), 1 - _SURE)
@@ -295,7 +310,10 @@ def _tested(weights: F64, sample_weights: tuple[float, float], factor: float) ->
         if total[i] <= _EXACT and p_value < ALPHA:
             p_value = _binomial(round(before[i]), int(total[i]), chance)
         p_values[i] = p_value
-    return _Tested(p_values=_holm(p_values, possible), possible=possible)
+    tests = max(int(possible.sum()), 1)
+    return _Tested(
+        p_values=_holm(p_values, possible), possible=possible, least_gone=math.log(ALPHA / 2 / tests) / math.log(chance)
+    )
 
 
 def _tarone(least: F64) -> int:

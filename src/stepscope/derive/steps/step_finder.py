@@ -16,7 +16,7 @@ import numpy as np
 
 from stepscope.derive.kinds import KINDS
 from stepscope.derive.numeric import intervals
-from stepscope.derive.steps import choice, evaluations, gaps, lone_pauses, step_candidates, thinned
+from stepscope.derive.steps import call_sizes, choice, evaluations, gaps, lone_pauses, step_candidates, thinned
 from stepscope.derive.steps.candidate import TRAIN_ROLES
 from stepscope.derive.steps.step_candidates import LONG_GAP_FACTOR
 from stepscope.derive.steps.steps import Steps
@@ -148,20 +148,10 @@ def _samples(candidate: Candidate, starts: I64) -> I64:
             total: I64 = np.rint(np.maximum(arg, 1) * _batch_sizes(candidate, starts)).astype(np.int64)
             return total if total.any() else _loop_samples(candidate, starts)
         case kind if kind == Kind.LOOP or kind in kinds_with(Trait.CALLED):
-            own = _filled(arg)
+            own = call_sizes.build(candidate)
             return own if own.any() else _pulled(candidate, starts)
         case _:
             return _pulled(candidate, starts)
-
-
-def _filled(values: I64) -> I64:
-    """Replace each zero by the last value before it that is not zero, leading ones by the first."""
-    known = np.flatnonzero(values > 0)
-    if len(known) == 0:
-        return np.zeros(len(values), np.int64)
-    at = np.maximum(np.searchsorted(known, np.arange(len(values)), side="right") - 1, 0)
-    result: I64 = values[known[at]]
-    return result
 
 
 def _batch_sizes(candidate: Candidate, starts: I64) -> F64:
@@ -186,7 +176,7 @@ def _loop_samples(candidate: Candidate, starts: I64) -> I64:
     if len(loop_starts) == 0:
         return np.zeros(len(starts), np.int64)
     at = np.searchsorted(loop_starts, starts, side="right") - 1
-    return _filled(np.where(at >= 0, args[np.maximum(at, 0)], 0))
+    return call_sizes.filled(np.where(at >= 0, args[np.maximum(at, 0)], 0))
 
 
 def _pulled(candidate: Candidate, starts: I64) -> I64:
@@ -201,7 +191,7 @@ def _pulled(candidate: Candidate, starts: I64) -> I64:
         per = np.array([sizes.get(int(i), 0) for i in records.arg[pulls]], np.int64)
         at = np.searchsorted(starts, records.start_ns[pulls], side="right") - 1
         np.add.at(result, at[at >= 0], per[at >= 0])
-        return _filled(result)
+        return call_sizes.filled(result)
     if candidate.kind == Kind.FUNCTION and len(consumed) == 1 and consumed.keys() <= sizes.keys():
         return np.full(len(starts), sizes[next(iter(consumed))], np.int64)
     for kind in kinds_with(Trait.CALLED):
@@ -210,5 +200,5 @@ def _pulled(candidate: Candidate, starts: I64) -> I64:
             at = np.searchsorted(starts, records.start_ns[calls], side="right") - 1
             good = at >= 0
             result[at[good]] = records.arg[calls][good]
-            return _filled(result)
+            return call_sizes.filled(result)
     return result

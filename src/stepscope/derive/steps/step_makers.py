@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.numeric import intervals
-from stepscope.derive.steps import choice, evaluations, step_finder
+from stepscope.derive.steps import call_sizes, choice, evaluations, step_finder
 from stepscope.derive.steps.candidate import ENQUEUE
 from stepscope.derive.steps.step_candidates import MIN_CALLS
 from stepscope.model.log.events import Name
@@ -63,9 +63,10 @@ class Maker:
 
     @property
     def samples_per_s(self) -> float | None:
-        """Samples per second of all threads; None if the samples of a step are unknown."""
+        """Samples per second of all threads; None if the samples of a step, or of some steps, are unknown."""
         held = [int(steps.samples[steps.steady].sum()) for steps in self.threads]
-        return self._rate(held) if all(held) else None
+        known = all(held) and all(call_sizes.certain(steps.candidate) for steps in self.threads)
+        return self._rate(held) if known else None
 
     def _rate(self, amounts: Sequence[int]) -> float | None:
         """Amounts per second, summed over the steady steps of each thread; threads that alternate do not add up."""

@@ -12,6 +12,8 @@ from stepscope.tables.place import Place
 from stepscope.tables.structs import Struct
 
 SCHEMA = "stepscope.compare/1"
+TIMED_MEAN = "mean-timed"
+"""Name of the mean of the timed steps, where others were only counted: the components are parts of these."""
 
 Design = Literal["paired", "unpaired", "within"]
 """Design. paired: runs in rounds, one of each side a round. unpaired: groups of runs. within: one run a side."""
@@ -57,8 +59,8 @@ class Difference(Struct, frozen=True, kw_only=True):
 
     section: Section
     name: str
-    """Name: samples_per_s, steps_per_s, mean, p50, p90, p99, wall, memory_peak, a component, a phase, a task, an op, or
-    the text of a line."""
+    """Name: samples_per_s, steps_per_s, mean, mean-timed, p50, p90, p99, wall, memory_peak, a component, a phase, a
+    task, an op, or the text of a line."""
     unit: Unit
     basis: RowBasis = "timed"
     """What it was made of."""

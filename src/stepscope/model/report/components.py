@@ -120,7 +120,7 @@ COMPONENTS: dict[ComponentName, About] = {
     ),
     "tracing": About(
         word="tracing",
-        stage="forward-backward",
+        stage="none",
         cause=_PYTHON,
         painted=(6,),
         runs="a function is traced",

@@ -34,12 +34,14 @@ WIDE = 1.5
 NEARLY_ALL = 0.95
 """Share from which a speed has no upper bound that says anything."""
 DIGITS_BELOW = 3
+STEP_TIME = "step time"
+"""What most shares are of. Not "each step": a callback, a save or a retrace may be in few of them."""
 DAMAGED = "DX106"
 UNREAD = "Parts of this session cannot be read, and are left out."
 
 
 def text(report: Report) -> str:
-    """As in ``Input-bound: 81 % of each step waits for augment, train.py:33. If fixed, about 6 times as fast``."""
+    """As in ``Input-bound: 81 % of step time waits for augment, train.py:33. If fixed, about 6 times as fast``."""
     end = verdict.exit_text(report.session) if not words.is_imported(report) else ""
     said = _what(report)
     return f"{_sentence(end)} {said}" if end else said
@@ -85,7 +87,7 @@ def _held(report: Report, finding: Finding) -> str:
     waits = shares["input-wait"]
     if finding.pipeline_stage in INPUT and waits >= max(MIN_HELD, cost.ratio * MIN_PART):
         bound = kind if waits == max(shares.values()) else PARTLY
-        return f"{bound}: {words.percent(waits)} % of each step waits for {where or 'its input'}."
+        return f"{bound}: {words.percent(waits)} % of step time waits for {where or 'its input'}."
     if cost.basis == "unknown":
         return _sentence(titles.title(finding))
     share = f"{words.percent(cost.ratio)} % of {_whole(finding)}"
@@ -107,8 +109,8 @@ def culprit(finding: Finding) -> str:
 
 def _whole(finding: Finding) -> str:
     if finding.cost.of_turn:
-        return "each turn"
-    return "the run" if words.is_between_steps(finding) else "each step"
+        return "turn time"
+    return "the run" if words.is_between_steps(finding) else STEP_TIME
 
 
 def _gain(report: Report, finding: Finding) -> str:
@@ -116,7 +118,7 @@ def _gain(report: Report, finding: Finding) -> str:
     cost = finding.cost
     if cost.basis == "unknown" or cost.ratio < MIN_GAIN:
         return ""
-    few = verdict.steps_note(report) and _whole(finding) == "each step"
+    few = verdict.steps_note(report) and _whole(finding) == STEP_TIME
     when = "If fixed" if finding.remedies else "Without it"
     return f" {when}, {'its steps are ' if few else ''}{speed(cost)} as fast."
 
@@ -140,7 +142,7 @@ def _most(report: Report) -> str:
     if not parts:
         return ""
     most = max(parts, key=lambda part: part.ratio)
-    return f": {words.component_of(report, most.component)} takes {words.percent(most.ratio)} % of each step"
+    return f": {words.component_of(report, most.component)} takes {words.percent(most.ratio)} % of {STEP_TIME}"
 
 
 def _sentence(said: str) -> str:

@@ -172,7 +172,7 @@
         ? changedOwn.has(tree.frame[box])
         : tree.stack[box] >= 0 && data.p[tree.stack[box]] < SIGNIFICANT;
       if (!significant) return colours.noise;
-      return tree.total[box] > tree.before[box] ? colours.more : colours.less;
+      return tree.total[box] > tree.before[box] * data.speed ? colours.more : colours.less;
     }
 
     const isAbove = (box, other) => {
@@ -246,7 +246,7 @@
       const parts = [nameOf(box)];
       if (compared) {
         const before = weightText(tree.before[box], data.unit), after = weightText(tree.total[box], data.unit);
-        parts.push(`${before} \u2192 ${after} (${growthText(tree.before[box], tree.total[box])})`);
+        parts.push(`${before} \u2192 ${after}${data.per} (${growthText(tree.before[box], tree.total[box])})`);
         if (tree.stack[box] >= 0 && !view.inverted) {
           parts.push(data.p[tree.stack[box]] < SIGNIFICANT ? "beyond sampling noise" : "within sampling noise");
         }

@@ -66,6 +66,8 @@ class Compared:
     difference: Difference
     scripts: tuple[str, str] = ("", "")
     """File names of the two programs, if they differ."""
+    unit_of_work: str = ""
+    """What weights are shown per: "step", "unit of work"; "": of all that was sampled."""
 
 
 def graph(profile: StackProfile, *, source: str, window: str = "", hidden: float = 0.0, of_run: bool = False) -> Graph:
@@ -82,7 +84,9 @@ def graph(profile: StackProfile, *, source: str, window: str = "", hidden: float
     )
 
 
-def compare(before: Graph, after: Graph, *, basis: Basis, work: tuple[float, float]) -> Compared:
+def compare(
+    before: Graph, after: Graph, *, basis: Basis, work: tuple[float, float], unit_of_work: str = ""
+) -> Compared:
     """Put two profiles on one tree and test the differences. Functions match even if their files have moved.
 
     Stacks contain ops only if there was an op trace; the ops are compared only if both profiles have them.
@@ -96,6 +100,7 @@ def compare(before: Graph, after: Graph, *, basis: Basis, work: tuple[float, flo
         after=replace(after, profile=pair.after),
         difference=difference(pair, basis=basis, work=work),
         scripts=pair.scripts,
+        unit_of_work=unit_of_work if basis == "work" else "",
     )
 
 

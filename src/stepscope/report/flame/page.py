@@ -85,17 +85,17 @@ def render(shown: Graph) -> Html:
 
 def render_compared(compared: Compared) -> Html:
     """The page of a difference."""
-    found, unit = compared.difference, compared.after.profile.unit
+    found, unit, per = compared.difference, words.shown_bases(compared)[2], words.per_text(compared)
     data, merged = payload.of_compared(compared)
     title = words.verdict(compared)
     legend = Html().join(
         Html('<li><i class="k-{}"></i>{}</li>').format(name, text) for name, text in words.CHANGE_WORDS.items()
     )
     rows = [
-        Html("<td>{}</td>{}{}").format(_find(change.function), _cells(change.own, unit), _cells(change.total, unit))
-        for change in found.functions[:MOST_CHANGES]
+        Html("<td>{}</td>{}{}").format(_find(row.function), _cells(row.own, compared), _cells(row.total, compared))
+        for row in found.functions[:MOST_CHANGES]
     ]
-    head = ("Function", "Self before", "after", "", "Total before", "after", "")
+    head = ("Function", f"Self{per} before", "after", "", f"Total{per} before", "after", "")
     changes = table(head, rows, numeric=(1, 2, 3, 4, 5, 6)) if rows else Html("<p>None.</p>")
     more = len(found.functions) - MOST_CHANGES
     if more > 0:
@@ -250,11 +250,13 @@ def _where(function: Frame) -> str:
     return _INSTALLED.sub("", function.file) or function.module
 
 
-def _cells(change: Change, unit: str) -> Html:
-    growth = (Html("<b>{}</b>") if change.significant else Html("<span>{}</span>")).format(words.growth_text(change))
-    return cells(
-        (words.amount_text(change.before, unit), words.amount_text(change.after, unit), growth), numeric=range(3)
+def _cells(change: Change, compared: Compared) -> Html:
+    one, other, unit = words.shown_bases(compared)
+    before, after = change.before / one, change.after / other
+    growth = (Html("<b>{}</b>") if change.significant else Html("<span>{}</span>")).format(
+        words.growth_text(before, after)
     )
+    return cells((words.amount_text(before, unit), words.amount_text(after, unit), growth), numeric=range(3))
 
 
 def _diagnostics(*graphs: Graph) -> Html:

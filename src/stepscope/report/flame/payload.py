@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from stepscope.derive.stacks.drawn_tree import SMALL, Cut, cut
+from stepscope.report.flame.words import per_text, shown_bases
 from stepscope.report.words import printable
 from stepscope.tables.stacks import UNKNOWN
 
@@ -58,10 +59,11 @@ def summed(profile: StackProfile) -> tuple[dict[str, object], Sequence[float], C
 
 
 def of_compared(compared: Compared) -> tuple[str, Cut | None]:
-    """Data of two profiles: weights of the rows are of the second, ``before`` of the first, scaled to its work."""
+    """Data of two profiles: weights of the rows are of the second, ``before`` of the first, both as they are shown."""
     found = compared.difference
+    one_base, other_base, unit = shown_bases(compared)
     before, after = compared.before.profile, compared.after.profile
-    both = np.concatenate([before.samples.weight * found.factor, after.samples.weight])
+    both = np.concatenate([before.samples.weight / one_base, after.samples.weight / other_base])
     stacks = np.concatenate([before.samples.stack, after.samples.stack])
     one = replace(
         after,
@@ -85,6 +87,9 @@ def of_compared(compared: Compared) -> tuple[str, Cut | None]:
     p_values[[profile.frames[frame] is SMALL for frame in profile.stacks.frame.tolist()]] = 1.0
     changed = {change.function for change in found.functions if change.own.significant}
     data = _tree(profile) | {
+        "unit": unit,
+        "per": per_text(compared),
+        "speed": found.speed,
         "threads": [],
         "rows": {
             "stack": used.tolist(),

@@ -74,11 +74,14 @@ def render(shown: Graph) -> Html:
 def render_compared(compared: Compared) -> Html:
     """A difference: widths show the second profile, colours show changes beyond noise."""
     found, profile = compared.difference, compared.after.profile
+    one, other, unit = words.shown_bases(compared)
+    per = words.per_text(compared)
 
     def title(stack: int) -> str:
-        before, after = (words.weight_text(float(of[stack]), profile.unit) for of in (found.before, found.after))
+        before = words.weight_text(float(found.before[stack]) / one, unit)
+        after = words.weight_text(float(found.after[stack]) / other, unit)
         said = "beyond" if found.p_values[stack] < ALPHA else "within"
-        return f"{_name(profile, stack)}: {before} \u2192 {after}, {said} sampling noise"
+        return f"{_name(profile, stack)}: {before} \u2192 {after}{per}, {said} sampling noise"
 
     def colour(stack: int) -> str:
         if found.p_values[stack] >= ALPHA:

@@ -45,7 +45,7 @@ def hottest(shown: Graph, most: int) -> str:
 
 def render_compared(compared: Compared) -> str:
     """A difference."""
-    found, unit = compared.difference, compared.after.profile.unit
+    found = compared.difference
     lines = [words.verdict(compared), *(f"  {item}" for item in words.difference_items(compared))]
     for name, one in (("before", compared.before), ("after", compared.after)):
         lines.append(
@@ -55,9 +55,9 @@ def render_compared(compared: Compared) -> str:
         lines += ["", "beyond sampling noise:"]
     for change in found.functions[:MOST]:
         own, total = change.own, change.total
-        said = f"self {words.change_text(own, unit)}" if own.significant else ""
+        said = f"self {words.change_text(own, compared)}" if own.significant else ""
         if total.significant and (total.before, total.after) != (own.before, own.after):
-            said += f"{', ' if said else ''}total {words.change_text(total, unit)}"
+            said += f"{', ' if said else ''}total {words.change_text(total, compared)}"
         lines.append(f"  {_name(change.function)}  {said}")
     if len(found.functions) > MOST:
         lines.append(f"  and {len(found.functions) - MOST} more")

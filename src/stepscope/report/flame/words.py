@@ -54,7 +54,7 @@ def weight_text(weight: float, unit: str) -> str:
 
 def amount_text(weight: float, unit: str) -> str:
     """A weight next to others of the same unit: counts have no unit."""
-    return weight_text(weight, unit if unit in {"ns", "bytes"} else "")
+    return weight_text(weight, unit if unit in {"ns", "bytes", "%"} else "")
 
 
 def percent(ratio: float) -> str:
@@ -128,20 +128,32 @@ def merged_text(merged: Cut, unit: str) -> str:
     return f"{merged.stacks:,} stacks below {below} are merged into [too small to draw]: {share} of the whole."
 
 
-def change_text(change: Change, unit: str) -> str:
-    """Before, after, and how much: "15,296 -> 72,656 page-faults (+375 %)"."""
-    first = amount_text(change.before, unit)
-    return f"{first} \u2192 {weight_text(change.after, unit)} ({growth_text(change)})"
+def shown_bases(compared: Compared) -> tuple[float, float, str]:
+    """What weights of the two profiles are divided by to be shown, and the unit that they then have."""
+    before, after = compared.difference.bases
+    if compared.difference.basis == "share":
+        return before / 100, after / 100, "%"
+    return before, after, compared.after.profile.unit
 
 
-def growth_text(change: Change) -> str:
-    """The change relative to the expected weight."""
-    if not change.expected:
-        return "new" if change.after else ""
-    if not change.after:
-        return "gone"
-    growth = change.after / change.expected - 1
-    return f"{100 * growth:+,.0f} %"
+def per_text(compared: Compared) -> str:
+    """What weights are shown per: " per step"; "" if they are those of all that was sampled."""
+    return f" per {compared.unit_of_work}" if compared.unit_of_work else ""
+
+
+def change_text(change: Change, compared: Compared) -> str:
+    """Before, after, and how much: "15.3 -> 72.7 page-faults per step (+375 %)"."""
+    one, other, unit = shown_bases(compared)
+    before, after = change.before / one, change.after / other
+    per = per_text(compared)
+    return f"{amount_text(before, unit)} \u2192 {weight_text(after, unit)}{per} ({growth_text(before, after)})"
+
+
+def growth_text(before: float, after: float) -> str:
+    """How much the second of two figures is more than the first."""
+    if not before:
+        return "new" if after else ""
+    return f"{100 * (after / before - 1):+,.0f} %" if after else "gone"
 
 
 def verdict(compared: Compared) -> str:
@@ -154,40 +166,57 @@ def verdict(compared: Compared) -> str:
         first = found.functions[0]
         more = len(found.functions) - 1
         rest = f", and {more} more" if more else ""
-        change = first.own if first.own.significant else first.total
-        return f"{event}: {first.function.function} {growth_text(change)} beyond sampling noise{rest}"
-    return f"{event}: {growth_text(found.whole)} in total, beyond noise, but not concentrated in any function"
+        growth = _growth(first.own if first.own.significant else first.total, compared)
+        return f"{event}: {first.function.function} {growth} beyond sampling noise{rest}"
+    return f"{event}: {_growth(found.whole, compared)} in total, beyond noise, but not concentrated in any function"
 
 
-def basis_text(found: Difference, *, of_runs: bool = False) -> str:
-    """Basis of a comparison. ``of_runs``: of whole runs, about whose work nothing is known."""
+def _growth(change: Change, compared: Compared) -> str:
+    one, other, _ = shown_bases(compared)
+    return growth_text(change.before / one, change.after / other)
+
+
+def basis_text(compared: Compared) -> str:
+    """Basis of a comparison: of which work the weights are, and what all functions share."""
+    found = compared.difference
     if found.basis == "share":
         return "Shares are compared, so what one function loses, others gain."
-    same = found.factor == found.speed
-    text = "Both are assumed to cover the same work" if same else "Weights are compared per unit of work"
-    if same and of_runs:
+    text = "Both are assumed to cover the same work"
+    if compared.unit_of_work:
+        text = "Weights are{}, of which there are {:,.6g} and {:,.6g}".format(per_text(compared), *found.bases)
+    elif compared.before.of_run and compared.after.of_run:
         text = "Whole runs are compared, start and end included, whatever number of steps they made"
-    if found.timed and abs(found.speed - 1) >= _FASTER:
-        how = "slower" if found.speed > 1 else "faster"
-        alike = f"most functions of the second are {percent(abs(found.speed - 1))} {how} alike"
-        text += f"; {alike}, which is put down to the speed of the host and left out of the changes"
-    return f"{text}."
+    return f"{text}{_shared(found)}."
+
+
+def _shared(found: Difference) -> str:
+    """What most functions have in common, which makes none of them differ."""
+    if not found.timed or abs(found.speed - 1) < _FASTER:
+        return ""
+    how = "slower" if found.speed > 1 else "faster"
+    much = percent(abs(found.speed - 1))
+    least, part = ("at least ", f"{much} are") if found.host_at_limit else ("", "this is")
+    alike = f"most functions of the second are {least}{much} {how}"
+    return f"; {alike}: {part} put down to the host, and a function is named if it differs from that"
 
 
 def difference_items(compared: Compared) -> list[str]:
     """Sentences about a difference: the total, the functions, and the basis."""
-    found, unit = compared.difference, compared.after.profile.unit
+    found = compared.difference
     items = []
     if found.basis == "work":
         noise = "beyond" if found.whole.significant else "within"
-        items.append(f"Total {change_text(found.whole, unit)}, {noise} noise.")
+        items.append(f"Total {change_text(found.whole, compared)}, {noise} noise.")
     before, after = found.samples
     known = samples_known(compared.before.profile) and samples_known(compared.after.profile)
     of = f"{before:,.0f} and {after:,.0f} samples" if known else "each row of the files counts as one sample at most"
     items.append(
         f"{len(found.functions)} of {found.tested} functions with enough samples differ beyond sampling noise ({of})."
     )
-    items.append(basis_text(found, of_runs=compared.before.of_run and compared.after.of_run))
+    if not found.functions:
+        least = f", unless it takes {percent(found.least_gone)} of the first" if found.least_gone <= 1 else ""
+        items.append(f"These samples do not show that a function has gone{least}.")
+    items.append(basis_text(compared))
     if compared.scripts[0]:
         items.append("Functions of {} are compared with those of {}.".format(*compared.scripts))
     return items

@@ -42,6 +42,8 @@ LEAST = {"cores": 0.2, "MB": 10.0, "MB/s": 1.0, "%": 10.0}
 """Least top of an axis: what is next to nothing shall look like it."""
 LIMIT_FITS = 3.0
 """A limit that is more times the largest value than this is told, not drawn: it would flatten the lines."""
+FEWEST = 2
+"""Fewest points of a fifth of a curve of which a mean is said."""
 PATTERN_ID = "hatch"
 NO_VALUES = "this session has no values for it"
 BAD_VALUES = "its values in this session do not fit together"
@@ -180,10 +182,19 @@ def anatomy(series: Mapping[str, Sequence[float]], components: Iterable[Componen
         return " \u00b7 ".join(f"{words.component_word(p)} {_ms(series[f'anat:{p}'][index])}" for p in shown)
 
     keys = tuple(Key(css=component_class(p), kind="box", label=words.component_word(p)) for p in parts)
-    first, last = columns[0][-1], columns[-1][-1]
-    summary = f"From {_ms(first)} per step at the start to {_ms(last)} at the end."
+    summary = _over_time([column[-1] for column in columns])
     body = plot.axes() + Html().join(layers) + readouts(plot, times, read)
     return Chart(name=name, markup=drawing(name, STACK, summary, body), keys=keys, summary=summary)
+
+
+def _over_time(per_step: Sequence[float]) -> str:
+    """Bounds of a curve of ms per step; where it has enough points, its means at the start and at the end."""
+    bounds = f"{_ms(min(per_step))} to {_ms(max(per_step))} per step"
+    part = len(per_step) // 5
+    if part < FEWEST:
+        return f"{bounds}."
+    first, last = (_ms(statistics.fmean(some)) for some in (per_step[:part], per_step[-part:]))
+    return f"{bounds}; on average {first} in the first fifth of the steps, {last} in the last."
 
 
 def step_times(

@@ -58,6 +58,7 @@ def build(view: SessionView) -> tuple[StageShare, ...]:
     inside = ", including the input wait inside them" if view.get(hidden_wait.build) else ""
     inside += ", plus model ops between them, from stack samples" if computing else ""
     less = ", minus the communication in the traced steps" if beside else ""
+    less += ", without tracing" if anatomy.ratio("tracing") else ""
     rows: list[tuple[PipelineStage, float | None, str]] = [
         *_input(view, anatomy, feeding),
         ("host-to-device", *_on_device(trace, step_parts.TO_DEVICE, "copies from host to device", untraced)),
@@ -112,14 +113,12 @@ _COMPUTE = (
     "device-compute",
     "copy-on-device",
     "device-gap",
-    "compile",
     "host-python",
     "host-compute",
     "device-wait",
     "launch",
     "runtime",
     "scheduling",
-    "building",
 )
 _AFTER = ("evaluation", *components_of("output-processing"))
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from stepscope.causes.system.gpu import live_peaks
 from stepscope.derive.python import stack_samples
-from stepscope.derive.steps import totals
+from stepscope.derive.steps import call_sizes, totals
 from stepscope.derive.steps.totals import Total
 from stepscope.derive.view import SessionView
 from stepscope.diagnosis import analyze
@@ -220,7 +220,8 @@ def _calls(report: Report, session: Session) -> dict[Line, LineNumber]:
 def _samples_per_step(view: SessionView) -> float | None:
     steps = view.steps
     held = steps.samples[steps.steady] if steps is not None else np.zeros(0)
-    return float(held.mean()) if len(held) and (held > 0).all() else None
+    known = steps is not None and len(held) and (held > 0).all() and call_sizes.certain(steps.candidate)
+    return float(held.mean()) if known else None
 
 
 def _memory(session: Session) -> dict[str, float]:

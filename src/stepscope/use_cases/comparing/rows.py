@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.experiments import statistics
+from stepscope.model.report.compare import TIMED_MEAN
 from stepscope.model.report.ledger import ONCE
 
 if TYPE_CHECKING:
@@ -114,7 +115,13 @@ def _rate(numbers: Numbers, name: str) -> float | None:
 
 def inside(compared: Sides) -> list[Asked]:
     """Everything of the steps but the times that decide."""
-    return [*_quantiles(compared), *_anatomy(compared), *op_lines(compared), *_python_lines(compared)]
+    return [
+        *_timed_mean(compared),
+        *_quantiles(compared),
+        *_anatomy(compared),
+        *op_lines(compared),
+        *_python_lines(compared),
+    ]
 
 
 def whole_runs(runs: tuple[Sequence[Numbers], Sequence[Numbers]]) -> list[Asked]:
@@ -235,6 +242,13 @@ def _steps(compared: Sides, name: str, statistic: Statistic, value: Callable[[Nu
     return Asked(
         section="steps", name=name, unit="ns", before=before, after=after, steps=within, statistic=statistic
     )  # fmt: skip
+
+
+def _timed_mean(compared: Sides) -> list[Asked]:
+    """The mean of the timed steps, whose components these are, where others were only counted."""
+    if all(n.total is None or n.total.timed >= n.total.count for n in compared.all):
+        return []
+    return [_steps(compared, TIMED_MEAN, statistics.mean, lambda n: float(compared.durations(n).mean()))]
 
 
 def _quantiles(compared: Sides) -> list[Asked]:
