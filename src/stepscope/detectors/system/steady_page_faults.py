@@ -34,8 +34,8 @@ Depending on the allocator, a setting that `stepscope whatif --try` measures and
 is freed. On x86, TensorFlow's oneDNN pool serves the tensors unless it is switched off: another malloc then changes
 nothing for them and is not recommended. If TensorFlow's generator dataset (2.21) pins glibc's mmap threshold, the
 report says so, with its line. ONNX Runtime's arena serves its tensors in the same way. If a session runs without the
-arena, the report names that session first. PyTorch asks for no huge pages, the C library's malloc does if it is told
-to: a tensor of 64 MiB takes a thirtieth of the faults then, whatever returns its memory. PyTorch's own switch,
+arena, the report names that session first. PyTorch asks for no huge pages, the C library's malloc does with a
+setting: a tensor of 64 MiB takes a thirtieth of the faults then, whatever returns its memory. PyTorch's own switch,
 THP_MEM_ALLOC_ENABLE=1, is advised on other allocators only: on the C library's, tensors of 2 to 8 MiB take more faults.
 
 ## References
