@@ -175,6 +175,7 @@ def test_looks_say_how_long_the_step_waits_for_the_lock(waits: int, piped: bool,
     job.machine(10, cpus=2, got=0.9, waiting=1.0, others=1.1)
     found = cause(job)
     assert found.producer is None
+    assert (found.lock is not None) == bool(likely)
     assert found.saved_ratio == pytest.approx(likely, abs=0.05)
     assert found.saved_low == pytest.approx(low, abs=0.07)
 

@@ -7,6 +7,7 @@ from tests.derive.op_traces import Maker
 from tests.derive.sessions import MS, Job
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
 from tests.detectors.graph_jobs import read_turns
+from tests.detectors.lock_jobs import beside
 from tests.detectors.traced_jobs import STEP, TRACED, holding, untraced
 
 from stepscope.detectors.general.time_in_op_scheduling import DETECTOR
@@ -49,6 +50,13 @@ FIXTURES = Fixtures(
 def test_fixtures(claim: Claim) -> None:
     """It tells where its component's time goes, from the least share on that a report must explain."""
     claim(DETECTOR, FIXTURES)
+
+
+@pytest.mark.parametrize(("waits", "found"), [(True, []), (False, ["GEN002"])])
+def test_what_waits_for_the_interpreter_lock_is_no_scheduling(waits: bool, found: list[str]) -> None:
+    """Seven tenths of the step, by looks at the threads of a generator and of the step: larger steps change nothing."""
+    job = beside(70, waits=45 if waits else 0, elsewhere=5 if waits else 50, job=scheduled(60_000.0))
+    assert [one.code for one in look(DETECTOR, job)[0]] == found
 
 
 def test_few_ops_with_much_time_around_them_are_not_called_many_small_ones() -> None:

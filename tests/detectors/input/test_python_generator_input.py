@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 from tests.derive.sessions import MS, US
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
-from tests.detectors.jobs import HANDOVER, nothing, pulled
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
+from tests.detectors.jobs import HANDOVER, PERIOD, STEPS, nothing, pulled
+from tests.detectors.lock_jobs import OTHER, beside
 
 from stepscope.detectors.input.python_generator_input import DETECTOR
 
@@ -33,3 +34,19 @@ FIXTURES = Fixtures(
 def test_fixtures(claim: Claim) -> None:
     """It finds its case, is silent where it must be, says what it lacks, and turns at its threshold."""
     claim(DETECTOR, FIXTURES)
+
+
+@pytest.mark.parametrize(("got", "others", "codes"), [(0.9, 1.1, ["INP003"]), (1.4, 0.0, [])])
+def test_waits_for_the_lock_are_the_inputs_beside_other_processes(got: float, others: float, codes: list[str]) -> None:
+    """No step waits for a batch, as each is late itself: looks say that the generator holds the interpreter lock. On
+    free CPUs the detector of the lock says so.
+    """
+    job = beside(70, waits=45, elsewhere=5, job=pulled(2 * MS, python=58 * MS, role="generator"))
+    job.python("generator", "count", line=12).every(PERIOD, STEPS, dur=90 * MS, thread=OTHER)
+    job.machine(10, cpus=2, got=got, waiting=1.0 if others else 0.0, others=others)
+    found = look(DETECTOR, job)[0]
+    assert [one.code for one in found] == codes
+    for one in found:
+        waits = {e.metric: e.refs for e in one.evidence}["lock_wait_ratio"]
+        assert waits == ("component:other-python",)
+        assert one.cost.ratio == pytest.approx(0.7, abs=0.1)

@@ -104,6 +104,16 @@ class LockWaits:
         return max(0.0, min(waited, self.held))
 
 
+MIN_LOOKS, MIN_HOLDER_CORES = 15, 0.02
+"""Fewer looks are too few to conclude from; a thread that takes less of a CPU does not hold the lock."""
+
+
+def waited(view: SessionView) -> float:
+    """Share of the wall time in which the step's thread waits for the lock; 0 if not known."""
+    waits = build(view, MIN_HOLDER_CORES)
+    return waits.ratio if waits is not None and waits.looks >= MIN_LOOKS else 0.0
+
+
 def build(view: SessionView, min_cores: float) -> LockWaits | None:
     """None if the samples of threads do not cover the steady steps.
 

@@ -17,6 +17,7 @@ from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import anatomy
 
 if TYPE_CHECKING:
+    from stepscope.causes.host.gil_contention import LockWaits
     from stepscope.causes.system.producer import Producer
     from stepscope.derive.input.pipeline import Pipeline
     from stepscope.derive.input.pipeline_python import PythonFunction
@@ -41,8 +42,6 @@ MAX_OWN_RATIO = 0.7
 than this; otherwise the two may just be equally fast."""
 SQUEEZED_RATIO = 0.5
 """Uploads that explain this share of the wait are its cause."""
-MIN_LOOKS, MIN_HOLDER_CORES = 15, 0.02
-"""Looks for the interpreter lock: fewer say too little; a thread that takes less of a CPU does not hold it."""
 MIN_FED_RATIO = 0.5
 """Share of the evaluations' time in which the input's Python runs, from which it is what they wait for."""
 GENERATOR_ROLES = frozenset({"generator", "pydataset"})
@@ -82,6 +81,9 @@ class InputCause:
     """Number of steps in those captures."""
     producer: Producer | None
     """The threads that run it, if their CPU time is known."""
+    lock: LockWaits | None
+    """What the step waits for the interpreter lock that they hold, where other processes take too much CPU for these
+    to say what they cost; None: not known."""
 
     @property
     def never_idle(self) -> bool:
@@ -116,10 +118,11 @@ def build(view: StepsView) -> InputCause | None:
     low, likely, high = _saved(view, made, wait * free, min(1.0, wait * free + disturbed), fed)
     likely, high = max(likely, wait * (1 + free) / 2), max(high, wait)
     if made is None:
-        least, lock, most = _lock_waits(view)
-        low = max(low, wait * free + least)
-        likely = min(1.0, max(likely, wait + lock if lock else 0.0))
-        high = min(1.0, max(high, wait + most, _at_most(view, functions, wait, fed)))
+        high = max(high, _at_most(view, functions, wait, fed))
+    lock = _lock_waits(view) if made is None else None
+    if lock is not None:
+        low, likely = max(low, wait * free + lock.low), max(likely, min(1.0, wait + lock.ratio))
+        high = max(high, min(1.0, wait + lock.high))
     return InputCause(
         wait_ratio=wait * free,
         whole_wait_ratio=wait,
@@ -136,6 +139,7 @@ def build(view: StepsView) -> InputCause | None:
         captures=pipe.captures,
         traced_steps=pipe.traced_steps if pipe.windows else 0,
         producer=made,
+        lock=lock,
     )
 
 
@@ -198,14 +202,14 @@ def _saved(view: StepsView, made: Producer | None, wait: float, least: float, fe
     return low if view.get(hidden_wait.build) else wait, likely, min(1.0, max(likely, most))
 
 
-def _lock_waits(view: StepsView) -> tuple[float, float, float]:
-    """Share of the wall time in which the step's thread waits for the interpreter lock while the input's Python has it,
-    as looks at the two found it: at least, likely, at most. Whatever other processes take makes it no less so.
+def _lock_waits(view: StepsView) -> LockWaits | None:
+    """How long the step's thread waits for the interpreter lock while the input's Python has it, as looks at the two
+    found it. Whatever other processes take makes it no less so.
     """
-    waits = gil_contention.build(view, MIN_HOLDER_CORES)
-    if waits is None or waits.looks < MIN_LOOKS or not waits.holders or not waits.holders[0].in_pipeline:
-        return 0.0, 0.0, 0.0
-    return waits.low, waits.ratio, waits.high
+    waits = gil_contention.build(view, gil_contention.MIN_HOLDER_CORES)
+    if waits is None or waits.looks < gil_contention.MIN_LOOKS or not waits.ratio:
+        return None
+    return waits if waits.holders and waits.holders[0].in_pipeline else None
 
 
 def _at_most(view: StepsView, functions: list[PythonFunction], wait: float, fed: float) -> float:

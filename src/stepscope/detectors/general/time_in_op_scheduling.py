@@ -17,7 +17,8 @@ each op of each iteration. Unless the iterations need the results of earlier one
 finding is above information.
 
 ## Known limits
-Reported only where no specific finding explains the time. Tracing lengthens the time between ops; the cost of the
+Reported only where no specific finding explains the time, and not where the thread of the steps waits for the
+interpreter lock meanwhile. Tracing lengthens the time between ops; the cost of the
 capture is stated with it. What fewer, larger steps would save is not measured.
 
 ## Remedy
@@ -37,7 +38,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.causes.general import spent_lines
-from stepscope.causes.host import unrolled_python_loop
+from stepscope.causes.host import gil_contention, unrolled_python_loop
 from stepscope.derive.numeric import intervals
 from stepscope.derive.optrace.device import device_work
 from stepscope.derive.optrace.host.activity import Activity
@@ -78,7 +79,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     if trace is None:
         return
     ratio, work = trace.breakdown.ratio(*RUNTIME), trace.breakdown.ratio(*WORK)
-    if ratio < params.min_ratio or ratio < work:
+    if ratio - gil_contention.waited(view) < max(params.min_ratio, work):
         return
     share = min(ratio, view.anatomy.ratio("call") + view.anatomy.ratio("framework"))
     number = _ops_per_step(trace)

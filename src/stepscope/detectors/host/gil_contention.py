@@ -60,11 +60,11 @@ class Params:
     """Of the time from the first to the last steady step."""
     min_low: Ratio = Ratio(0.03)
     """Lower end of its interval: few samples give a wide interval."""
-    min_looks: int = 15
+    min_looks: int = gil_contention.MIN_LOOKS
     """Fewer are too few to conclude from."""
     sure_low: Ratio = Ratio(0.10)
     """Lower end from which nothing else can explain the wait."""
-    min_holder_cores: float = 0.02
+    min_holder_cores: float = gil_contention.MIN_HOLDER_CORES
     """A thread that takes less of a CPU does not delay the step."""
 
 

@@ -13,7 +13,8 @@ given, competes with the training loop for the lock, and keeps tf.data from runn
 `input_wait_ratio`: share of the steady wall time that steps wait; `disturbed_ratio`: what the lock costs them in
 addition. `python_busy_ratio`: share of the time in which the function ran on one of tf.data's threads.
 `python_ns_per_batch`: its time per batch. All are measured call by call; nothing is reported below ten percent of wait.
-`own_cpu_cores`: CPU time of all other threads of the process.
+`own_cpu_cores`: CPU time of all other threads of the process. `lock_wait_ratio`: where other processes take too much
+CPU for that to say anything, what looks at the interpreter lock found the step waiting for it.
 
 If the wait lies inside a compiled step and tf.data keeps no model of it (TensorFlow before 2.17, autotune off), the
 function is the cause if it runs without a break, at least 90 % of the time including the pauses around its calls (it

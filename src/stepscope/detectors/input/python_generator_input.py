@@ -10,8 +10,9 @@ element crosses from Python into TensorFlow one by one.
 
 ## Evidence
 `input_wait_ratio`: share of the steady wall time that steps wait; `disturbed_ratio`: what the lock costs them in
-addition. `python_busy_ratio`: share of the time in which the generator ran. `python_ns_per_batch`: its time per batch,
-measured call by call. Nothing is reported below ten percent of wait: a generator that is fast enough is no problem.
+addition; `lock_wait_ratio`: the same where other processes take much CPU, as looks at the lock found it.
+`python_busy_ratio`: share of the time in which the generator ran. `python_ns_per_batch`: its time per batch, measured
+call by call. Nothing is reported below ten percent of wait: a generator that is fast enough is no problem.
 
 ## Known limits
 The cost is the wait plus what the generator's use of the lock and the CPUs costs the step; INP002 says how it is known,

@@ -14,6 +14,7 @@ from stepscope.tables.findings import Evidence
 from stepscope.tables.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
+    from stepscope.causes.host.gil_contention import LockWaits
     from stepscope.causes.input.input_cause import InputCause, Limit
     from stepscope.causes.system.producer import Producer
     from stepscope.derive.input.pipeline_python import PythonFunction
@@ -49,7 +50,8 @@ class Waited:
     """Whether no wait could be measured: the function is known to set the pace because it is never idle."""
 
     def evidence(self, params: Params) -> tuple[Evidence, ...]:
-        """Wait, time in Python, additional cost of the lock, time per batch; CPU time if it determines the cost."""
+        """Wait, time in Python, additional cost of the lock, time per batch; CPU time, or waits for the lock, if they
+        determine the cost."""
         cause, ref = self.cause, f"name:{self.function.name.id}"
         wait = Evidence(
             metric="input_wait_ratio",
@@ -65,6 +67,7 @@ class Waited:
             Evidence(metric="python_busy_ratio", value=self.busy_ratio, unit="ratio"),
             *(() if self.hidden else (disturbed,)),
             *own,
+            *(() if cause.lock is None else (_lock(cause.lock),)),
             Evidence(metric="python_ns_per_batch", value=self.per_batch_ns, unit="ns", refs=(ref,)),
         )
 
@@ -139,6 +142,11 @@ def _own(made: Producer) -> Evidence:
     return Evidence(metric="own_cpu_cores", value=made.own_ratio, unit="cores")
 
 
+def _lock(waits: LockWaits) -> Evidence:
+    refs = (f"component:{waits.component}",) if waits.component else ()
+    return Evidence(metric="lock_wait_ratio", value=waits.ratio, unit="ratio", refs=refs)
+
+
 def find(view: StepsView, limit: Limit, params: Params) -> Waited | None:
     """The function, if user Python of this kind limits the pipeline and steps wait for it."""
     cause, steps = view.get(input_cause.build), view.steps
@@ -147,7 +155,8 @@ def find(view: StepsView, limit: Limit, params: Params) -> Waited | None:
     hidden = view.get(hidden_wait.build)
     if hidden and (not cause.never_idle or cause.saved_low < params.min_wait_ratio):
         return None
-    if not hidden and cause.wait_ratio + cause.disturbed_ratio < params.min_wait_ratio:
+    disturbed = max(cause.disturbed_ratio, cause.lock.low if cause.lock is not None else 0.0)
+    if not hidden and cause.wait_ratio + disturbed < params.min_wait_ratio:
         return None
     return Waited(
         cause=cause,
