@@ -23,6 +23,7 @@ class Signal(Enum):
 
     STEPS = "steps"
     SAMPLES = "stack samples"
+    CALLS = "times of the framework's calls"
     STACKS = "stack samples of any thread"
     BATCHES = "batches that the steps were seen to take"
     INPUT_WAIT = "measurement of the input wait inside the compiled step"
@@ -52,6 +53,7 @@ class Signal(Enum):
 HINTS = {
     Signal.STEPS: "nothing repeats at least four times; stepscope.step() marks the steps of any loop",
     Signal.SAMPLES: "the run was too short for samples (20 per second)",
+    Signal.CALLS: "only calls of TensorFlow, Keras and ONNX Runtime are measured",
     Signal.STACKS: "no thread of the process was sampled before it ended",
     Signal.BATCHES: "only waits for a DataLoader are seen; stepscope.span() around the next() of another loader shows "
     "those for it",
