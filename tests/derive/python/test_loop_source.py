@@ -395,9 +395,3 @@ while more:
 def test_several_statements_on_a_line(line: int, role: Role) -> None:
     """Each of them counts: what a short ``if`` does, and the call between two looks at a clock."""
     assert role_of_line(SHARED_LINES, 4, line) == role
-
-
-def test_a_counter_on_the_line_of_a_use_carries_nothing() -> None:
-    """What prepares the batch feeds the call, though the line that counts the rows sums up the call's time, too."""
-    text = "def main():\n" + "".join(f"  {line}\n" for line in SHARED_LINES.splitlines())
-    assert feeds(text, 3, 5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.derive.sessions import MS, US
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
 from tests.detectors.jobs import HANDOVER, nothing, pulled
 
 from stepscope.detectors.input.python_generator_input import DETECTOR
@@ -33,3 +33,11 @@ FIXTURES = Fixtures(
 def test_fixtures(claim: Claim) -> None:
     """It finds its case, is silent where it must be, says what it lacks, and turns at its threshold."""
     claim(DETECTOR, FIXTURES)
+
+
+@pytest.mark.parametrize(("calls", "single"), [(1, False), (8, True)])
+def test_whole_batches_are_advised_for_single_examples(calls: int, *, single: bool) -> None:
+    """A generator that is called once a batch yields whole ones already."""
+    job = pulled(60 * MS, python=58 * MS // calls, role="generator", per_batch=calls)
+    (found,), _ = look(DETECTOR, job)
+    assert ("yield-batches" in [one.id for one in found.remedies]) == single

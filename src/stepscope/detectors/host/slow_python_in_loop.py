@@ -15,10 +15,10 @@ functions has its cost. User spans that hold at least half of that time are name
 
 ## Known limits
 In jobs of PyTorch, JAX and NumPy only functions are named whose sampled lines call nothing of these, by their source:
-of the others that the loop calls it is open, and GEN012 has the lines. While a C call holds the interpreter lock, its sample is attributed to the next line.
-Many functions of which none takes a tenth of the time are GEN012's. At 20 samples a second, a run of 10 s gives shares
-within about 6 points. Code that reads much memory evicts what the step's ops read: what their calls may get back is
-part of the cost's upper end alone.
+of the others that the loop calls it is open, and GEN012 has the lines. While a C call holds the interpreter lock, its
+sample is attributed to the next line. Many functions of which none takes a tenth of the time are GEN012's. At 20
+samples a second, a run of 10 s gives shares within about 6 points. Code that reads much memory evicts what the step's
+ops read: what their calls may get back is part of the cost's upper end alone.
 
 ## Remedy
 Do it every N steps, vectorise it, move it to another thread or process, or into the compiled step. The loop's own
