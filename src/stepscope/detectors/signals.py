@@ -102,6 +102,8 @@ OF_SAMPLES = frozenset({Signal.SAMPLES, Signal.STACKS})
 LATE = "is sampled from some five seconds after its start, if it computes"
 MIN_SAMPLED_NS = 1_000_000_000
 """Steps that last longer are sampled, at 20 samples per second, if their thread is."""
+UNREAD = "parts of what was recorded cannot be read"
+"""Hint where steps may be in files that are damaged."""
 _STEPS = {
     "onnxruntime": "no session of ONNX Runtime was seen to run at least four times: run, run_with_iobinding, "
     "run_with_ort_values and run_async are seen; stepscope.step() marks the steps of any loop",
@@ -132,6 +134,8 @@ def imported_hint(signal: Signal, view: SessionView) -> str:
 def hint(signal: Signal, view: SessionView) -> str:
     """Why a measured job lacks a signal, and what would give it."""
     framework, steps = view.get(job_framework.build), view.steps
+    if signal is Signal.STEPS and view.session.records_lost:
+        return UNREAD
     if signal is Signal.STEPS and framework is not None and "tensorflow" not in framework.computes:
         return _STEPS[framework.computes[0] if framework.computes else ""]
     if signal in OF_SAMPLES and framework is not None and not framework.sampled:

@@ -34,8 +34,6 @@ WIDE = 1.5
 NEARLY_ALL = 0.95
 """Share from which a speed has no upper bound that says anything."""
 DIGITS_BELOW = 3
-DAMAGED = "DX106"
-UNREAD = "Parts of this session cannot be read, and are left out."
 
 
 def text(report: Report) -> str:
@@ -46,11 +44,11 @@ def text(report: Report) -> str:
 
 
 def _what(report: Report) -> str:
-    damaged = any(one.code == DAMAGED for one in report.diagnostics)
-    if damaged and not report.session.steps:
-        return UNREAD
+    unread = verdict.unread_text(report)
+    if unread and not report.session.steps:
+        return _sentence(unread)
     said = _found(report)
-    return f"{UNREAD} {said}" if damaged else said
+    return f"{_sentence(unread)} {said}" if unread else said
 
 
 def _found(report: Report) -> str:
