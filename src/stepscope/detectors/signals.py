@@ -30,7 +30,7 @@ class Signal(Enum):
     TRACES = "traces of tf.functions"
     GRAPHS = "sizes of the graphs of sessions"
     NODES = "nodes of traced graphs"
-    HOST = "CPU samples of the host"
+    HOST = "CPU samples of the host during steady steps"
     LOCK = "samples of waits for the interpreter lock (GIL)"
     MEMORY = "samples of the process's memory"
     FAULTS = "counts of page faults"

@@ -57,9 +57,15 @@ def _found(report: Report) -> str:
     found = words.significant(report)
     if found and found[0].severity == "ask":
         return _sentence(f"perhaps {titles.title(found[0])}")
-    if found and not (found[0].cause == "unknown" and found[0].cost.high < report.unexplained_ratio):
-        return f"{_held(report, found[0])}{_gain(report, found[0])}"
+    told = next((one for one in found if _tells(report, one)), None)
+    if told is not None:
+        return f"{_held(report, told)}{_gain(report, told)}"
     return _without_findings(report)
+
+
+def _tells(report: Report, finding: Finding) -> bool:
+    """Whether a finding is a verdict: its cause is known, or it is larger than what nothing explains."""
+    return finding.severity != "ask" and (finding.cause != "unknown" or finding.cost.high >= report.unexplained_ratio)
 
 
 def _without_findings(report: Report) -> str:
@@ -69,7 +75,8 @@ def _without_findings(report: Report) -> str:
     if general and general[0].cost.high >= report.unexplained_ratio:
         return _sentence(f"no finding with a known saving; the largest part: {titles.title(general[0])}")
     if verdict.unexplained_text(report):
-        return f"No cause found: {words.percent(report.unexplained_ratio)} % of the time is not explained."
+        left = f"{words.percent(report.unexplained_ratio)} % of the time is not explained"
+        return f"{left}; what was found takes less." if words.significant(report) else f"No cause found: {left}."
     return _sentence(f"{verdict.NOTHING}{_most(report)}")
 
 
