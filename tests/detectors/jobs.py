@@ -72,7 +72,8 @@ def pulled(
 
     Args:
         wait: time in ``next``, at the beginning of each step; the call takes 20 ms after it.
-        python: time of a call of user Python of the pipeline, on a thread of tf.data's, ``per_batch`` for each batch.
+        python: time of a call of user Python of the pipeline, on a thread of tf.data's.
+        per_batch: number of these calls for each batch.
         role: of that Python.
         stage: self time of the slow stage per batch; the wait by default.
         linked: the function was put into the graph by the stage's own code.
@@ -87,8 +88,7 @@ def pulled(
     job.nexts().every(PERIOD, STEPS, dur=wait, arg=iterator)
     if python:
         decode = job.python(role, "decode", stack=[(SCRIPT, "decode", 16)] if linked else [])
-        for number in range(per_batch):
-            decode.every(PERIOD, STEPS, dur=python, start=number * python, thread=POOL)
+        [decode.every(PERIOD, STEPS, dur=python, start=n * python, thread=POOL) for n in range(per_batch)]
     busy = stage or wait
     for batches in (50, 90):
         job.model(

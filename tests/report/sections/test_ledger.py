@@ -154,7 +154,7 @@ def test_garbage_collections_alone_are_no_steps() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lost", "told"),
+    ("lost", "made"),
     [
         ("workers/7-1/events-000000000001-000000000001.parquet", False),
         ("workers/7-1/records-000000000000-000000000001.parquet", False),
@@ -162,10 +162,10 @@ def test_garbage_collections_alone_are_no_steps() -> None:
         ("tables/host-000000000000-000000000000.parquet", True),
     ],
 )
-def test_no_part_of_the_time_is_told_where_records_are_lost(lost: str, *, told: bool) -> None:
+def test_no_ledger_is_made_where_records_are_lost(lost: str, *, made: bool) -> None:
     """What is not in the files that are left would count as first steps, or as not seen."""
-    made = Job(ended_ns=12 * S)
-    made.framework("tensorflow", at=S, dur=S)
-    made.step().every(10 * MS, 100, dur=10 * MS)
-    session = dataclasses.replace(made.session(), lost_files=(lost,))
-    assert bool(ledger.build(SessionView(session))[0]) == told
+    job = Job(ended_ns=12 * S)
+    job.framework("tensorflow", at=S, dur=S)
+    job.step().every(10 * MS, 100, dur=10 * MS)
+    session = dataclasses.replace(job.session(), lost_files=(lost,))
+    assert bool(ledger.build(SessionView(session))[0]) == made

@@ -57,9 +57,9 @@ def _found(report: Report) -> str:
     found = words.significant(report)
     if found and found[0].severity == "ask":
         return _sentence(f"perhaps {titles.title(found[0])}")
-    told = next((one for one in found if _tells(report, one)), None)
-    if told is not None:
-        return f"{_held(report, told)}{_gain(report, told)}"
+    first = next((one for one in found if _tells(report, one)), None)
+    if first is not None:
+        return f"{_held(report, first)}{_gain(report, first)}"
     return _without_findings(report)
 
 
