@@ -65,12 +65,15 @@ def unsampled() -> Job:
     return train_loop(20 * MS)
 
 
-def pulled(wait: int, *, python: int = 0, role: str = "", stage: int = 0, linked: bool = False) -> Job:
+def pulled(
+    wait: int, *, python: int = 0, role: str = "", stage: int = 0, linked: bool = False, per_batch: int = 1
+) -> Job:
     """A loop that pulls a batch of a mapped dataset in each step.
 
     Args:
         wait: time in ``next``, at the beginning of each step; the call takes 20 ms after it.
-        python: time that user Python of the pipeline runs for each batch, on a thread of tf.data's.
+        python: time of a call of user Python of the pipeline, on a thread of tf.data's.
+        per_batch: number of these calls for each batch.
         role: of that Python.
         stage: self time of the slow stage per batch; the wait by default.
         linked: the function was put into the graph by the stage's own code.
@@ -84,8 +87,8 @@ def pulled(wait: int, *, python: int = 0, role: str = "", stage: int = 0, linked
     job.function(**MAIN_CALL).every(PERIOD, STEPS, dur=20 * MS, start=wait)
     job.nexts().every(PERIOD, STEPS, dur=wait, arg=iterator)
     if python:
-        stack = [(SCRIPT, "decode", 16)] if linked else []
-        job.python(role, "decode", stack=stack).every(PERIOD, STEPS, dur=python, thread=POOL)
+        decode = job.python(role, "decode", stack=[(SCRIPT, "decode", 16)] if linked else [])
+        [decode.every(PERIOD, STEPS, dur=python, start=n * python, thread=POOL) for n in range(per_batch)]
     busy = stage or wait
     for batches in (50, 90):
         job.model(

@@ -9,6 +9,7 @@ from tests.report import samples
 from stepscope.model.report.report import StageShare
 from stepscope.report import checked_words, words
 from stepscope.tables.findings import Checked, Cost
+from stepscope.tables.place import Place
 
 
 @pytest.mark.parametrize(
@@ -83,3 +84,9 @@ def test_a_bound_of_nothing_is_not_printed() -> None:
     cost = msgspec.convert({"ratio": 0.0, "low": 0.0, "high": 0.3, "ns_per_step": 0, "basis": "unknown"}, Cost)
     assert words.cost_text(cost, between_steps=False) == "cost unknown, at most 30 % of the step"
     assert words.cost_text(msgspec.structs.replace(cost, high=0.0), between_steps=False) == "cost unknown"
+
+
+@pytest.mark.parametrize(("line", "text"), [(41, "train.py:41 main"), (0, "train.py main")])
+def test_a_place_without_a_line_names_none(line: int, text: str) -> None:
+    """Code that Python made by itself has no line, such as a jump back to the head of a loop."""
+    assert words.place_text(Place(file="train.py", line=line, function="main")) == text

@@ -118,9 +118,9 @@ def test_what_the_job_wants_to_reach_is_in_the_report(project: Project) -> None:
 
 
 def test_a_job_that_fails_without_network_is_said_to_want_it(project: Project) -> None:
-    """The error names the peers."""
+    """The error names the peers, where the program's last words speak of the network."""
     isolated()
-    project.script("train.py", REACHES + "raise SystemExit(3)\n")
+    project.script("train.py", REACHES + "raise SystemExit('Connection refused')\n")
     done = project.run("whatif", "--folder", "tried", "--try", "glibc-keep", "train.py")
     assert done.returncode == 67
     last = done.stderr.splitlines()[-1]

@@ -23,13 +23,14 @@ class Signal(Enum):
 
     STEPS = "steps"
     SAMPLES = "stack samples"
+    CALLS = "times of the framework's calls"
     STACKS = "stack samples of any thread"
     BATCHES = "batches that the steps were seen to take"
     INPUT_WAIT = "measurement of the input wait inside the compiled step"
     TRACES = "traces of tf.functions"
     GRAPHS = "sizes of the graphs of sessions"
     NODES = "nodes of traced graphs"
-    HOST = "CPU samples of the host"
+    HOST = "CPU samples of the host during steady steps"
     LOCK = "samples of waits for the interpreter lock (GIL)"
     MEMORY = "samples of the process's memory"
     FAULTS = "counts of page faults"
@@ -52,6 +53,7 @@ class Signal(Enum):
 HINTS = {
     Signal.STEPS: "nothing repeats at least four times; stepscope.step() marks the steps of any loop",
     Signal.SAMPLES: "the run was too short for samples (20 per second)",
+    Signal.CALLS: "only calls of TensorFlow, Keras and ONNX Runtime are measured",
     Signal.STACKS: "no thread of the process was sampled before it ended",
     Signal.BATCHES: "only waits for a DataLoader are seen; stepscope.span() around the next() of another loader shows "
     "those for it",
@@ -100,6 +102,8 @@ OF_SAMPLES = frozenset({Signal.SAMPLES, Signal.STACKS})
 LATE = "is sampled from some five seconds after its start, if it computes"
 MIN_SAMPLED_NS = 1_000_000_000
 """Steps that last longer are sampled, at 20 samples per second, if their thread is."""
+UNREAD = "parts of what was recorded cannot be read"
+"""Hint where steps may be in files that are damaged."""
 _STEPS = {
     "onnxruntime": "no session of ONNX Runtime was seen to run at least four times: run, run_with_iobinding, "
     "run_with_ort_values and run_async are seen; stepscope.step() marks the steps of any loop",
@@ -130,6 +134,8 @@ def imported_hint(signal: Signal, view: SessionView) -> str:
 def hint(signal: Signal, view: SessionView) -> str:
     """Why a measured job lacks a signal, and what would give it."""
     framework, steps = view.get(job_framework.build), view.steps
+    if signal is Signal.STEPS and view.session.records_lost:
+        return UNREAD
     if signal is Signal.STEPS and framework is not None and "tensorflow" not in framework.computes:
         return _STEPS[framework.computes[0] if framework.computes else ""]
     if signal in OF_SAMPLES and framework is not None and not framework.sampled:

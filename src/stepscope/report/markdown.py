@@ -53,8 +53,9 @@ def _head(report: Report) -> Md:
     title = Md("## stepscope: {}").format(code(words.subject(report)))
     if words.is_imported(report):
         return title
-    items = [words.printable(summary.member)] if summary.member else []
-    items += [words.steps_text(summary) if summary.steps else "no steps seen", words.throughput_text(summary)]
+    items = [verdict.unread_text(report), words.printable(summary.member)]
+    items += [words.steps_text(summary) if summary.steps else verdict.no_steps_text(report)]
+    items.append(words.throughput_text(summary))
     if times is not None:
         mean, p95 = words.time_pair(times.mean_ns, times.p95_ns)
         items.append(f"step {mean} (p95 {p95})")

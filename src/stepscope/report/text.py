@@ -116,7 +116,8 @@ def _header(report: Report, width: int) -> list[Line]:
             *_wrapped("calls", call_rows.lines(report.system_calls), room),
             *_members(report, room),
         ]
-    items = [words.printable(summary.member), words.steps_text(summary), words.throughput_text(summary)]
+    items = [verdict.unread_text(report), words.printable(summary.member), words.steps_text(summary)]
+    items.append(words.throughput_text(summary))
     if times is not None:
         mean, p95 = words.time_pair(times.mean_ns, times.p95_ns)
         items.append(f"step {mean} (p95 {p95})")
@@ -142,8 +143,8 @@ def _header(report: Report, width: int) -> list[Line]:
 def _first(report: Report, room: int, *, cost: bool = True) -> list[Line]:
     """The first line about a job without steps."""
     summary = report.session
-    items = [words.printable(summary.member), "no steps seen", words.framework_text(summary)]
-    items += [format_ns(summary.wall_ns)]
+    items = [verdict.unread_text(report), words.printable(summary.member), verdict.no_steps_text(report)]
+    items += [words.framework_text(summary), format_ns(summary.wall_ns)]
     items.append(words.plural(summary.processes, "process") if summary.processes else "")
     items += [verdict.exit_text(summary), words.overhead_text(report.overhead, steps=0) if cost else ""]
     return labelled("stepscope", HEAD, wrap_items(filter(None, items), room))

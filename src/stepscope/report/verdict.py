@@ -33,10 +33,23 @@ MAX_PARTS = 3
 MAX_PLACES = 2
 NOT_MEASURED = ("DX115", "DX108")
 """Diagnostics that say why no process was measured: the agent failed, or there was nothing to measure."""
+DAMAGED = "DX106"
+"""Code of the diagnostics about files of the session that cannot be read."""
+UNREAD, READ = "parts of this session cannot be read, and are left out", "what can be read"
 CONTENTION = "CFG001"
 """The finding about what others took of the CPUs."""
 GENERAL = "GEN"
 """Codes of general findings begin so."""
+
+
+def unread_text(report: Report) -> str:
+    """That files of the session are damaged, as the first that is said of it; "" if none is."""
+    return UNREAD if any(one.code == DAMAGED for one in report.diagnostics) else ""
+
+
+def no_steps_text(report: Report) -> str:
+    """Of a job without steps: that none were seen, or that none are in what can be read."""
+    return f"no steps in {READ}" if unread_text(report) else "no steps seen"
 
 
 def nothing_to_show(report: Report) -> str:
@@ -66,10 +79,14 @@ def nothing_text(report: Report) -> str:
     if why := nothing_to_show(report):
         return why
     if not report.session.steps:
-        return "no steps were seen, so there are no findings about them; stepscope.step() marks the steps of any loop"
+        seen, hint = f"no steps in {READ}", ""
+        if not unread_text(report):
+            seen, hint = "no steps were seen", "; stepscope.step() marks the steps of any loop"
+        return f"{seen}, so there are no findings about them{hint}"
     if missing := unexplained_text(report):
         return f"no finding explains {missing}"
-    return NO_SAVING if listed(report) else NOTHING
+    nothing = f"{NOTHING} in {READ}" if unread_text(report) else NOTHING
+    return NO_SAVING if listed(report) else nothing
 
 
 def unexplained_text(report: Report) -> str:

@@ -132,7 +132,8 @@ def place_text(place: Place, *, short: bool = False) -> str:
     function = printable(place.function)
     if short:
         function = function.rpartition(".")[2]
-    return f"{printable(place.file)}:{place.line} {function}".rstrip()
+    line = f":{place.line}" if place.line else ""
+    return f"{printable(place.file)}{line} {function}".rstrip()
 
 
 def cost_text(cost: Cost, *, between_steps: bool) -> str:

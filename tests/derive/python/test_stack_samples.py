@@ -181,3 +181,19 @@ def test_a_thread_that_makes_steps_is_never_idle() -> None:
         steps = job.view().steps
         assert steps is not None
         assert [sample.weight_ns for sample in stack_samples.all_samples(steps)][:3] == weights
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("train", "train"),
+        ("train.<locals>.<listcomp>", "train"),
+        ("norms.<locals>.<dictcomp>.<listcomp>", "norms"),
+        ("norms.<locals>.<genexpr>.<locals>.<genexpr>", "norms"),
+        ("train.<locals>.step", "train.<locals>.step"),
+        ("<listcomp>", "<listcomp>"),
+    ],
+)
+def test_a_comprehension_is_a_part_of_its_function(name: str, function: str) -> None:
+    """One in another, too."""
+    assert stack_samples.plain(name) == function

@@ -190,7 +190,7 @@ def test_batches_that_are_read_are_steps_by_their_pull() -> None:
     job = Job()
     job.nexts().every(100 * MS, 80, dur=90 * MS)
     _read(job, line=7).every(100 * MS, 80, dur=40_000, start=95 * MS)
-    assert job.steps().title == "batch of tf.data"
+    assert job.steps().title == "batch"
 
 
 def test_runs_of_other_fetches_in_each_turn_are_steps_by_their_line() -> None:

@@ -34,7 +34,7 @@ FIXTURES = Fixtures(
     ),
     silent=lambda: beside(70, waits=0, elsewhere=40),
     not_applicable=lambda: train_loop(80 * MS),
-    missing="CPU samples of the host",
+    missing="CPU samples of the host during steady steps",
     below=lambda: beside(9),
     at=lambda: beside(10),
     edges={

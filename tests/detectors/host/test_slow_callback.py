@@ -159,6 +159,7 @@ def test_what_happened_once_is_no_time_of_every_batch(outliers: dict[int, int], 
     ids = [one.id for one in found.remedies]
     assert ("callback-less-often" in ids) == (len(outliers) != 1)
     assert ("look-at-that-step" in ids) == (len(outliers) == 1)
+    assert ("less often than it does now" in found.remedies[0].text) == (len(outliers) > 1)
 
 
 @pytest.mark.parametrize(("every", "said"), [(5, "every 5 batches"), (10, "every 10 batches"), (2, "every 2 batches")])

@@ -23,6 +23,7 @@ from stepscope.derive.view import SessionView
 from stepscope.detectors.base import run
 from stepscope.detectors.input.data_loader_wait import DETECTOR
 from stepscope.detectors.registry import ALL
+from stepscope.diagnosis.analyze import report_of
 from stepscope.model.log.program import DataLoaderMade
 from stepscope.model.session.member import MemberInfo
 from stepscope.model.session.session import HostInfo
@@ -153,13 +154,17 @@ def fed(
     code: str = "np.linalg.qr(x)",
     fn: str = "Set.__iter__",
     runnable: int = -1,
+    others: float = 0.0,
 ) -> Job:
-    """Steps on four CPUs that wait for a loader whose workers use ``cores`` each, but for ``idle`` of them."""
+    """Steps on four CPUs that wait for a loader whose workers use ``cores`` each, but for ``idle`` of them.
+
+    ``others``: CPUs that other programs use.
+    """
     job = torch_job(60 * MS, workers=workers)
     job.events = [replace(e, fn_name=fn) if isinstance(e, DataLoaderMade) else e for e in job.events]
     job.host = HostInfo(cpus=4)
     seconds, busy = STEPS // 10, workers - idle
-    job.machine(seconds, cpus=4, got=0.1, others=busy * cores)
+    job.machine(seconds, cpus=4, got=0.1, others=busy * cores + others)
     for number in range(workers):
         job.child(500 + number, f"Process Process-{number + 1}", line=30)
         if number < busy:
@@ -185,6 +190,20 @@ def test_workers_that_take_all_cpus_are_not_to_be_more(cores: float, code: str, 
     assert found.remedies[0].id == first
     assert ("take all CPUs" in found.title) == (cores > 1)
     assert (found.cost.low == 0) == (cores > 1)
+
+
+def test_workers_that_others_leave_few_cpus_do_not_take_all() -> None:
+    """They get what other programs leave them: none is idle, and more workers gain as little."""
+    (found,) = look(DETECTOR, fed(cores=0.75, others=2.3))[0]
+    assert "waits for 2 workers that get 1.5 of 4 CPUs: none is idle" in found.title
+
+
+def test_the_wait_settles_no_other_part_of_the_step() -> None:
+    """What the steps compute is not explained by the loader."""
+    ledger = report_of(fed().session()).ledger
+    settled = {entry.component: entry.code for entry in ledger if entry.component in {"input-wait", "other-python"}}
+    assert settled["input-wait"] == "INP015"
+    assert settled["other-python"] != "INP015"
 
 
 @pytest.mark.parametrize(

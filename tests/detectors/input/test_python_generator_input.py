@@ -50,3 +50,11 @@ def test_waits_for_the_lock_are_the_inputs_beside_other_processes(got: float, ot
         waits = {e.metric: e.refs for e in one.evidence}["lock_wait_ratio"]
         assert waits == ("component:other-python",)
         assert one.cost.ratio == pytest.approx(0.7, abs=0.1)
+
+
+@pytest.mark.parametrize(("calls", "single"), [(1, False), (8, True)])
+def test_whole_batches_are_advised_for_single_examples(calls: int, *, single: bool) -> None:
+    """A generator that is called once a batch yields whole ones already."""
+    job = pulled(60 * MS, python=58 * MS // calls, role="generator", per_batch=calls)
+    (found,), _ = look(DETECTOR, job)
+    assert ("yield-batches" in [one.id for one in found.remedies]) == single

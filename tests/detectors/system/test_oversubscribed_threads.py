@@ -32,7 +32,7 @@ FIXTURES = Fixtures(
     ),
     silent=lambda: crowded(40, runnable=2.5),
     not_applicable=lambda: train_loop(80 * MS),
-    missing="CPU samples of the host",
+    missing="CPU samples of the host during steady steps",
     below=lambda: crowded(40, runnable=7.99),
     at=lambda: crowded(40, runnable=8.01),
 )

@@ -37,7 +37,7 @@ FIXTURES = Fixtures(
     ),
     silent=lambda: shared_machine(0.05),
     not_applicable=lambda: train_loop(80 * MS),
-    missing="CPU samples of the host",
+    missing="CPU samples of the host during steady steps",
     below=lambda: shared_machine(0.29, got=1.7),
     at=lambda: shared_machine(0.31, got=1.69),
 )

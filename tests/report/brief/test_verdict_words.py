@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 import pytest
 from tests.report import samples
 from tests.report.verdict_jobs import clean, entry, general
 
+from stepscope.model.report.report import Report
+from stepscope.report import markdown, text
 from stepscope.report.brief import verdict_words
+from stepscope.report.page import html
 from stepscope.tables.findings import Cost, Diagnostic
 from stepscope.tables.place import Place
 
@@ -119,13 +124,28 @@ def test_a_small_thing_of_unknown_cause_is_no_verdict() -> None:
     small = replace(report.findings[0], title="something interrupts the steps", cause="unknown", pipeline_stage="none")
     small = replace(small, cost=Cost(ratio=0.03, low=0.02, high=0.04))
     left = replace(report, findings=(small,), unexplained_ratio=0.75)
-    assert not verdict_words.text(left).startswith("Something")
+    assert verdict_words.text(left) == "75 % of the time is not explained; what was found takes less."
+    known = replace(left, findings=(small, *report.findings))
+    assert verdict_words.text(known) == verdict_words.text(report)
     assert verdict_words.text(replace(left, unexplained_ratio=0.02)).startswith("Something interrupts the steps")
 
 
 def test_a_damaged_session_is_no_job_without_steps() -> None:
     """Steps that are not there may be in what cannot be read: nobody is told to mark them."""
     lost = (Diagnostic(code="DX106", text="records.parquet cannot be read and is left out"),)
-    assert verdict_words.text(replace(samples.no_steps(), diagnostics=lost)).endswith(verdict_words.UNREAD)
+    unread = "Parts of this session cannot be read, and are left out."
+    assert verdict_words.text(replace(samples.no_steps(), diagnostics=lost)).endswith(unread)
     said = verdict_words.text(replace(samples.input_bound(), diagnostics=lost))
-    assert said.startswith(f"{verdict_words.UNREAD} Input-bound: ")
+    assert said.startswith(f"{unread} Input-bound: ")
+
+
+@pytest.mark.parametrize("form", [text.render, markdown.render, html.render])
+@pytest.mark.parametrize("of", [samples.no_steps, samples.clean])
+def test_every_form_begins_with_what_cannot_be_read(form: Callable[[Report], str], of: Callable[[], Report]) -> None:
+    """And says of no steps that they were not seen, of no findings that nothing is wrong."""
+    lost = (Diagnostic(code="DX106", text="records.parquet cannot be read and is left out"),)
+    said = form(replace(of(), diagnostics=lost)).lower()
+    assert "arts of this session cannot be read, and are left out" in said
+    assert "no steps seen" not in said
+    assert "no steps were seen" not in said
+    assert "nothing significant found\n" not in said

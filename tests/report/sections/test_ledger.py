@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from msgspec.structs import replace
 from tests.derive.sessions import MS, SCRIPT, Frame, Job, S
@@ -149,3 +151,21 @@ def test_garbage_collections_alone_are_no_steps() -> None:
         ("building", 1 * S),
         ("end", 1 * S),
     ]
+
+
+@pytest.mark.parametrize(
+    ("lost", "made"),
+    [
+        ("workers/7-1/events-000000000001-000000000001.parquet", False),
+        ("workers/7-1/records-000000000000-000000000001.parquet", False),
+        ("captures/optraces/ops-001.xplane.pb", True),
+        ("tables/host-000000000000-000000000000.parquet", True),
+    ],
+)
+def test_no_ledger_is_made_where_records_are_lost(lost: str, *, made: bool) -> None:
+    """What is not in the files that are left would count as first steps, or as not seen."""
+    job = Job(ended_ns=12 * S)
+    job.framework("tensorflow", at=S, dur=S)
+    job.step().every(10 * MS, 100, dur=10 * MS)
+    session = dataclasses.replace(job.session(), lost_files=(lost,))
+    assert bool(ledger.build(SessionView(session))[0]) == made

@@ -66,3 +66,4 @@ def test_line_without_source_is_known_by_its_number() -> None:
     """Its text is not in the session."""
     assert numbers._line(session(), f"{CWD}/other.py", 7, "f") == Line("other.py", "f", "line 7")
     assert numbers._line(session(), SCRIPT, 99, "f") == Line("", "f", "line 99")
+    assert numbers._line(session(), SCRIPT, 0, "f") == Line("", "f", "code without a line")

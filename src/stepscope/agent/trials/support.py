@@ -73,11 +73,21 @@ def eager() -> bool:
 
 
 def in_trace() -> bool:
-    """Whether the calling thread makes the graph of a tf.function or of tf.data; that of a TF1 session is no trace."""
-    if eager():
-        return False
+    """Whether the calling thread makes a graph (tf.function, tf.data, JAX). A TF1 session's graph is no trace.
+
+    A process that has imported neither framework makes none.
+    """
+    return _in_trace_of_tensorflow() or _in_trace_of_jax()
+
+
+def _in_trace_of_tensorflow() -> bool:
     ops = sys.modules.get("tensorflow.python.framework.ops")
-    return ops is None or hasattr(ops.get_default_graph(), "outer_graph")
+    return ops is not None and not eager() and hasattr(ops.get_default_graph(), "outer_graph")
+
+
+def _in_trace_of_jax() -> bool:
+    outside = getattr(sys.modules.get("jax._src.core"), "trace_state_clean", None)
+    return outside is not None and not outside()
 
 
 class Given:

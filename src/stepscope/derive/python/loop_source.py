@@ -68,15 +68,15 @@ def role_of_line(source: str, call_line: int, hot_line: int, model_lines: Collec
     if tree is None:
         return "unknown"
     statements = _repeated(tree, call_line, hot_line)
-    call = _at(statements, call_line)
-    hot = _at(statements, hot_line)
-    if call is None or hot is None:
+    call, hot = _at(statements, call_line), _at(statements, hot_line)
+    if not call or not hot:
         return "call" if _in_one_comprehension(tree, call_line, hot_line) else "unknown"
-    if hot is call:
+    if hot == call:
         return "call"
-    if hot in _slice_back(statements, call):
-        return "carries" if _is_carried(statements, call, hot, model_lines) else "feeds"
-    return "uses" if hot in _slice_forward(statements, call) else "other"
+    if feeding := [unit for unit in hot if unit in _slice_back(statements, call)]:
+        carried = any(_is_carried(statements, call, unit, model_lines) for unit in feeding)
+        return "carries" if carried else "feeds"
+    return "uses" if any(unit in _slice_forward(statements, call) for unit in hot) else "other"
 
 
 def role_within(source: str, line: int, entered: str, step: str) -> Role:
@@ -95,7 +95,7 @@ def role_within(source: str, line: int, entered: str, step: str) -> Role:
         loop = _enclosing_loop(tree, line) if tree is not None else None
         statements = _statements(loop) if loop is not None else []
         own = _at(statements, line)
-        if own is not None and _reach(_paths(given)[0], _carried(statements, [own])):
+        if own and _reach(_paths(given)[0], _carried(statements, own)):
             return "carries"
     return "feeds"
 
@@ -108,9 +108,10 @@ def keeps_state(source: str, call_line: int, line: int) -> bool:
     tree = parsed(source)
     statements = _repeated(tree, call_line, line) if tree is not None else []
     own = _at(statements, line)
-    if tree is None or own is None:
+    if tree is None:
         return False
-    changed = own.changed - _imported(tree) - {"self", "cls"}  # these hold all of a program, not one object's state
+    # Modules, self and cls hold all of a program, not one object's state.
+    changed = {path for unit in own for path in unit.changed} - _imported(tree) - {"self", "cls"}
     return any(_reach(one.paths_read, changed) for one in statements if not one.changed & changed)
 
 
@@ -160,7 +161,7 @@ def feeds(source: str, line: int, call_line: int) -> bool:
     owner = _innermost_function(tree, call_line)
     units = _flat(owner.body if owner is not None else tree.body)
     made, call = _at(units, line), _at(units, call_line)
-    return made is not None and call is not None and made is not call and made in _slice_back(units, call)
+    return made != call and any(unit in _slice_back(units, call) for unit in made)
 
 
 def parsed(source: str) -> ast.Module | None:
@@ -302,9 +303,9 @@ def _reach(read: set[str], made: set[str]) -> bool:
     return any(path == other or path.startswith(other + ".") for path in read for other in made)
 
 
-def _is_carried(units: list[_Unit], call: _Unit, hot: _Unit, model_lines: Collection[int]) -> bool:
+def _is_carried(units: list[_Unit], call: list[_Unit], hot: _Unit, model_lines: Collection[int]) -> bool:
     """Whether a statement computes a part of the model, or uses what such a statement or the call returned."""
-    model = [call, *(u for u in units[1:] if any(u.first <= line <= u.last for line in model_lines))]
+    model = [*call, *(u for u in units[1:] if any(u.first <= line <= u.last for line in model_lines))]
     return hot in model or _reach(hot.paths_read, _carried(units, model))
 
 
@@ -341,36 +342,37 @@ def _flat(body: list[ast.stmt]) -> list[_Unit]:
     return units
 
 
-def _at(units: list[_Unit], line: int) -> _Unit | None:
-    """The smallest unit that covers a line."""
+def _at(units: list[_Unit], line: int) -> list[_Unit]:
+    """The smallest units that cover a line: it may hold several statements, or a short ``if`` with what it does."""
     covering = [u for u in units if u.first <= line <= u.last]
-    return min(covering, key=lambda u: u.last - u.first, default=None)
+    least = min((u.last - u.first for u in covering), default=0)
+    return [u for u in covering if u.last - u.first == least]
 
 
-def _slice_back(units: list[_Unit], call: _Unit) -> list[_Unit]:
+def _slice_back(units: list[_Unit], call: list[_Unit]) -> list[_Unit]:
     """Units whose written names reach what the call reads."""
-    wanted = set(call.reads)
+    wanted = {name for unit in call for name in unit.reads}
     found: list[_Unit] = []
     grew = True
     while grew:
         grew = False
         for unit in units:
-            if unit is not call and unit not in found and unit.writes & wanted:
+            if unit not in call and unit not in found and unit.writes & wanted:
                 found.append(unit)
                 wanted |= unit.reads
                 grew = True
     return found
 
 
-def _slice_forward(units: list[_Unit], call: _Unit) -> list[_Unit]:
+def _slice_forward(units: list[_Unit], call: list[_Unit]) -> list[_Unit]:
     """Units that read what the call wrote, directly or through others."""
-    made = set(call.writes)
+    made = {name for unit in call for name in unit.writes}
     found: list[_Unit] = []
     grew = True
     while grew:
         grew = False
         for unit in units:
-            if unit is not call and unit not in found and unit.reads & made:
+            if unit not in call and unit not in found and unit.reads & made:
                 found.append(unit)
                 made |= unit.writes | unit.touched
                 grew = True

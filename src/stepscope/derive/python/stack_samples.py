@@ -8,6 +8,7 @@ there are two). Shares are shares of these durations.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
@@ -64,9 +65,9 @@ IMPORTING = "<frozen importlib"
 """Files of Python's import system, as code objects name them."""
 _WRAPPERS = frozenset({"error_handler", "op_dispatch_handler", "binary_op_wrapper", "r_binary_op_wrapper"})
 """Functions of Keras and TensorFlow that only shorten tracebacks, or choose what an operator or op calls."""
-COMPREHENSIONS = (".<locals>.<genexpr>", ".<locals>.<listcomp>", ".<locals>.<dictcomp>", ".<locals>.<setcomp>")
-"""Endings of the names of code that is written inside of a function, and runs as a part of it; lists, dictionaries and
-sets have frames of their own up to Python 3.11."""
+_COMPREHENSIONS = re.compile(r"\.<locals>(\.<(genexpr|listcomp|dictcomp|setcomp)>)+$")
+"""Ending of the name of code that is written inside of a function, and runs as a part of it, one in another without
+``<locals>``; lists, dictionaries and sets have frames of their own up to Python 3.11."""
 _PER_CALL = ("CallSpec.", "CallContext.")
 """Objects that Keras makes in each call of a layer."""
 
@@ -170,8 +171,8 @@ class Sample:
 
 def plain(function: str) -> str:
     """The function in which a comprehension is written; others by their own name."""
-    while ending := next((e for e in COMPREHENSIONS if function.endswith(e)), ""):
-        function = function.removesuffix(ending)
+    while (outer := _COMPREHENSIONS.sub("", function)) != function:
+        function = outer
     return function
 
 

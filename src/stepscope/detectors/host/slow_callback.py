@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps.rare import Rare
     from stepscope.derive.steps.steps import Steps
     from stepscope.derive.steps_view import StepsView
+    from stepscope.model.log.events import Name
     from stepscope.tables.records import I64
 
 
@@ -184,7 +185,7 @@ def _finding(view: StepsView, rows: list[NamedTime], ratio: float, least: float)
         remedies=(
             Remedy(
                 id="callback-less-often",
-                text=_less_often(kind, turns, own=name.own, in_session=in_session),
+                text=_less_often(kind, name, some=turns is not None or few is not None),
             ),
             Remedy(id="callback-cheaper", text="or make it cheaper, or hand it to another thread"),
             general_loss.LOOK,
@@ -240,12 +241,12 @@ def _turns(steps: Steps, row: NamedTime) -> Rare | None:
     return found if found is not None and found.calls >= MIN_TURNS and 1 < found.high < found.low + 1 else None
 
 
-def _less_often(kind: str, turns: Rare | None, *, own: bool, in_session: bool) -> str:
-    if not in_session and turns is not None:
-        return f"do {_genitive(kind)} work less often than it does now, or once an epoch in on_epoch_end"
-    if not in_session:
-        return f"do {_genitive(kind)} work every N batches, or once an epoch in on_epoch_end"
-    if own:
+def _less_often(kind: str, name: Name, *, some: bool) -> str:
+    """``some``: it does its work in some of its calls only."""
+    if name.hook not in SESSION_HOOKS:
+        often = "less often than it does now" if some else "every N batches"
+        return f"do {_genitive(kind)} work {often}, or once an epoch in on_epoch_end"
+    if name.own:
         return f"do {_genitive(kind)} work only in every N-th run (tf.compat.v1.train.SecondOrStepTimer)"
     return f"give {kind} a longer interval, or leave it out"
 

@@ -15,10 +15,10 @@ functions has its cost. User spans that hold at least half of that time are name
 
 ## Known limits
 In jobs of PyTorch, JAX and NumPy only functions are named whose sampled lines call nothing of these, by their source:
-GEN012 has the lines of the rest. While a C call holds the interpreter lock, its sample is attributed to the next line.
-Many functions of which none takes a tenth of the time are GEN012's. At 20 samples a second, a run of 10 s gives shares
-within about 6 points. Code that reads much memory evicts what the step's ops read: what their calls may get back is
-part of the cost's upper end alone.
+of the others that the loop calls it is open, and GEN012 has the lines. While a C call holds the interpreter lock, its
+sample is attributed to the next line. Many functions of which none takes a tenth of the time are GEN012's. At 20
+samples a second, a run of 10 s gives shares within about 6 points. Code that reads much memory evicts what the step's
+ops read: what their calls may get back is part of the cost's upper end alone.
 
 ## Remedy
 Do it every N steps, vectorise it, move it to another thread or process, or into the compiled step. The loop's own
@@ -32,6 +32,7 @@ py-spy and pyinstrument on sampling bias; TensorFlow profiler's "all others" (xp
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stepscope.causes.host import statement_role
@@ -41,11 +42,12 @@ from stepscope.detectors.base import Detector, Seen, Signal, Undecided, severity
 from stepscope.detectors.shared import loop_python, turn_words
 from stepscope.detectors.shared.loop_python import Params
 from stepscope.tables.findings import Remedy
-from stepscope.tables.units import format_ns, format_ratio
+from stepscope.tables.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from stepscope.derive.python.hot_spots import HotSpot
     from stepscope.derive.steps_view import StepsView
     from stepscope.detectors.shared.loop_python import LoopPython
 
@@ -55,19 +57,37 @@ MAX_FOUND = 3
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
-    """Yield a finding for each of the costliest functions."""
+    """Yield a finding for each of the costliest functions; undecided where they may be the framework's own time."""
     untold = unmeasured.framework(view)
     found = loop_python.find(
-        view,
-        params,
-        lambda spot: (
-            statement_role.build(view, spot) not in {"feeds", "call"}
-            and (not untold or loop_python.calls_none(view, spot))
-        ),
+        view, params, lambda spot: _prepares_none(view, spot) and (not untold or loop_python.calls_none(view, spot))
     )
     if found is not None:
         for part in loop_python.by_function(view, found, params)[:MAX_FOUND]:
             yield _finding(view, part, params, untold)
+    elif untold:
+        yield from _untold(view, params, untold)
+
+
+def _prepares_none(view: StepsView, spot: HotSpot) -> bool:
+    """Whether a spot prepares no input of the step."""
+    return statement_role.build(view, spot) not in {"feeds", "call"}
+
+
+def _untold(view: StepsView, params: Params, framework: str) -> Iterator[Undecided]:
+    """Whether functions that the loop calls are slow Python is open where they call a framework that is not measured.
+
+    The lines of the loop itself are its steps, whether or not the framework has Python frames below them.
+    """
+    found = loop_python.find(
+        view,
+        replace(params, max_tensorflow_ratio=Ratio(1.0)),
+        lambda spot: _prepares_none(view, spot) and not loop_python.is_loop(view, spot.culprit),
+    )
+    if found is not None:
+        who, ratio = found.who(view), found.share * found.top.ratio
+        hint = f"{who} takes {format_ratio(ratio)} of the time, in Python or in calls of {framework}"
+        yield Undecided(missing=Signal.CALLS, hint=hint)
 
 
 def _finding(view: StepsView, found: LoopPython, params: Params, untold: str) -> Seen:

@@ -100,13 +100,13 @@ def _finding(view: StepsView, wait: LoaderWait, params: Params, whose: tuple[str
     made, (before, after) = wait.made, whose
     inside = made.workers == 0
     return Seen(
-        title=f"{before}the DataLoader {_who(wait)}: its next takes {format_ns(round(wait.next_ns))}, and the steps "
-        f"wait for it {format_ratio(wait.ratio)} of the time{after}",
+        title=f"{before}the DataLoader {_who(view, wait)}: its next takes {format_ns(round(wait.next_ns))}, "
+        f"and the steps wait for it {format_ratio(wait.ratio)} of the time{after}",
         confidence=0.9,
         cause="API: not using efficient API" if inside else "Data: inefficient data preprocessing",
         where=_places(view, wait),
         evidence=(
-            Evidence(metric="wait_ratio", value=wait.ratio, unit="ratio"),
+            Evidence(metric="wait_ratio", value=wait.ratio, unit="ratio", refs=("component:input-wait",)),
             Evidence(metric="lost_ratio", value=wait.lost_ratio, unit="ratio", threshold=params.min_lost_ratio),
             Evidence(metric="next_ns", value=wait.next_ns, unit="ns"),
             Evidence(metric="workers", value=made.workers, unit="processes"),
@@ -120,14 +120,17 @@ def _finding(view: StepsView, wait: LoaderWait, params: Params, whose: tuple[str
     )
 
 
-def _who(wait: LoaderWait) -> str:
+def _who(view: StepsView, wait: LoaderWait) -> str:
     workers = wait.made.workers
     if not workers:
         return "makes each batch in the training process"
     if wait.idle:
         return f"has work for {workers - wait.idle} of its {format_number_of(str(workers), 'workers')}"
-    if wait.crowded:
-        return f"waits for {format_number_of(str(workers), 'workers')} that take all CPUs"
+    used = view.get(contention.build)
+    if wait.crowded and used is not None:
+        all_of_them = used.fed + used.got >= contention.FULL * used.available
+        what = "take all CPUs" if all_of_them else f"get {used.fed:.2g} of {used.available:.0f} CPUs: none is idle"
+        return f"waits for {format_number_of(str(workers), 'workers')} that {what}"
     return f"has too few or too slow workers ({format_number_of(str(workers), 'processes')})"
 
 
@@ -182,7 +185,7 @@ def _places(view: StepsView, wait: LoaderWait) -> tuple[Place, ...]:
     if work is not None:
         entry = work.entry
         places = [
-            view.place(work.file, min(work.lines), max(work.lines), work.function),
+            view.place(work.file, work.lines[0], function=work.function),
             view.place(entry.file, entry.line, function=entry.function),
         ][: 1 if (entry.file, entry.function) == (work.file, work.function) else 2]
     if made.file:

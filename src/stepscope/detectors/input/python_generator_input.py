@@ -49,6 +49,10 @@ if TYPE_CHECKING:
     from stepscope.detectors.shared.pipeline_python import Waited
 
 
+LEAST_CALLS = 2
+"""Calls per batch from which a generator yields less than whole batches."""
+
+
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     waited = pipeline_python.find(view, "generator", params)
@@ -75,18 +79,23 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
                 "step",
             ),
             drawn.keep_the_rest(draw) if draw is not None else _OFFLINE,
-            Remedy(
-                id="more-workers",
-                text=f"make batches in worker processes: PyDataset(workers={workers(view)}, use_multiprocessing=True)",
-            )
-            if function.role == "pydataset"
-            else Remedy(id="yield-batches", text="or yield whole batches instead of single examples, and prefetch"),
+            *_otherwise(view, function),
         ),
         explanation="The Python code that makes the batches was timed call by call. It runs under the interpreter "
         "lock, so threads do not run it in parallel."
         f"{pipeline_python.by_trace(waited.cause)}"
         + ("" if waited.hidden else pipeline_python.account(view, waited.cause, waited.saved)),
     )
+
+
+def _otherwise(view: StepsView, function: PythonFunction) -> tuple[Remedy, ...]:
+    """What helps without tf.data ops: several processes, or fewer calls where each makes less than a batch."""
+    if function.role == "pydataset":
+        text = f"make batches in worker processes: PyDataset(workers={workers(view)}, use_multiprocessing=True)"
+        return (Remedy(id="more-workers", text=text),)
+    if function.calls < LEAST_CALLS * view.steps.steady_count * view.pipeline.batches_per_step:
+        return ()
+    return (Remedy(id="yield-batches", text="or yield whole batches instead of single examples, and prefetch"),)
 
 
 _OFFLINE = Remedy(

@@ -19,6 +19,6 @@ def keep_the_rest(draw: Draw) -> Remedy:
     return Remedy(
         id="keep-what-is-not-drawn",
         text=f"cache only the work before the random op ({draw.name}{at}): random output must not be cached or written "
-        "to files. Put reading and decoding in their own map, then cache(), then a map with the random op",
+        "to files. Put that work in its own map, then cache(), then a map with the random op",
         safety="review",
     )

@@ -73,7 +73,7 @@ KINDS: dict[str, About] = {
     "callback": About(drawn="callbacks", happens="callback"),
     "function": About(drawn="call", happens="function call", task="tf.function", step="tf.function {text}", rank=3),
     "trace": About(drawn="tracing", happens="retrace"),
-    "next": About(drawn="input", happens="input", text="next batch", step="batch of tf.data", rank=10),
+    "next": About(drawn="input", happens="input", text="next batch", step="batch", rank=10),
     "pyfunc": About(drawn="input", happens="pipeline"),
     "session_run": About(drawn="call", happens="function call", task="Session.run", step="Session.run", rank=2),
     "save": About(drawn="saving", happens="save"),

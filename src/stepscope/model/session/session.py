@@ -20,6 +20,7 @@ from stepscope.tables.address_space import MemoryLook
 from stepscope.tables.allocator_info import AllocatorInfo
 from stepscope.tables.findings import Diagnostic
 from stepscope.tables.hang import Hang
+from stepscope.tables.layout import EVENTS, RECORDS
 from stepscope.tables.nearby import ModelWeights, NotebookCell
 from stepscope.tables.network_tables import ClockProbeTable, PacketTable, TcpTable
 from stepscope.tables.optrace import OpTrace, TraceSource
@@ -313,3 +314,8 @@ class Session:
     peers: Peers = field(default_factory=Peers)
     lost_files: Sequence[str] = ()
     """Files of the session that cannot be read; the manifest's diagnostics say why."""
+
+    @property
+    def records_lost(self) -> bool:
+        """Whether records or events of a process are among what cannot be read."""
+        return any(name.rpartition("/")[2].startswith((f"{RECORDS}-", f"{EVENTS}-")) for name in self.lost_files)

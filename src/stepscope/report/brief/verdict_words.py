@@ -36,8 +36,6 @@ NEARLY_ALL = 0.95
 DIGITS_BELOW = 3
 STEP_TIME = "step time"
 """What most shares are of. Not "each step": a callback, a save or a retrace may be in few of them."""
-DAMAGED = "DX106"
-UNREAD = "Parts of this session cannot be read, and are left out."
 
 
 def text(report: Report) -> str:
@@ -48,11 +46,11 @@ def text(report: Report) -> str:
 
 
 def _what(report: Report) -> str:
-    damaged = any(one.code == DAMAGED for one in report.diagnostics)
-    if damaged and not report.session.steps:
-        return UNREAD
+    unread = verdict.unread_text(report)
+    if unread and not report.session.steps:
+        return _sentence(unread)
     said = _found(report)
-    return f"{UNREAD} {said}" if damaged else said
+    return f"{_sentence(unread)} {said}" if unread else said
 
 
 def _found(report: Report) -> str:
@@ -61,9 +59,15 @@ def _found(report: Report) -> str:
     found = words.significant(report)
     if found and found[0].severity == "ask":
         return _sentence(f"perhaps {titles.title(found[0])}")
-    if found and not (found[0].cause == "unknown" and found[0].cost.high < report.unexplained_ratio):
-        return f"{_held(report, found[0])}{_gain(report, found[0])}"
+    first = next((one for one in found if _tells(report, one)), None)
+    if first is not None:
+        return f"{_held(report, first)}{_gain(report, first)}"
     return _without_findings(report)
+
+
+def _tells(report: Report, finding: Finding) -> bool:
+    """Whether a finding is a verdict: its cause is known, or it is larger than what nothing explains."""
+    return finding.severity != "ask" and (finding.cause != "unknown" or finding.cost.high >= report.unexplained_ratio)
 
 
 def _without_findings(report: Report) -> str:
@@ -73,7 +77,8 @@ def _without_findings(report: Report) -> str:
     if general and general[0].cost.high >= report.unexplained_ratio:
         return _sentence(f"no finding with a known saving; the largest part: {titles.title(general[0])}")
     if verdict.unexplained_text(report):
-        return f"No cause found: {words.percent(report.unexplained_ratio)} % of the time is not explained."
+        left = f"{words.percent(report.unexplained_ratio)} % of the time is not explained"
+        return f"{left}; what was found takes less." if words.significant(report) else f"No cause found: {left}."
     return _sentence(f"{verdict.NOTHING}{_most(report)}")
 
 

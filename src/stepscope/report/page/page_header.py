@@ -33,7 +33,8 @@ def _verdict(report: Report) -> Html:
         head = "Nothing found in the trace" if report.op_traces else "Sampled stacks"
         more = f"{said[0].upper() + said[1:]}."
     elif not report.session.steps and not words.is_imported(report):
-        head, more = "No steps seen", "Everything else that was measured is below."
+        said = verdict.no_steps_text(report)
+        head, more = said[0].upper() + said[1:], "Everything else that was measured is below."
     elif not found:
         said = verdict.nothing_text(report)
         head = said[0].upper() + said[1:]
@@ -55,6 +56,8 @@ def _verdict(report: Report) -> Html:
             more += f" {note[0].upper() + note[1:]}."
         if len(found) > 1:
             more += f" {words.plural(len(found) - 1, 'more finding')} below."
+    if unread := verdict.unread_text(report):
+        more = Html("<b>{}.</b> {}").format(unread[0].upper() + unread[1:], more)
     return Html('<h1>{}</h1>\n<p class="lead">{}</p>').format(head, more)
 
 

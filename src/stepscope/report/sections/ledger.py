@@ -65,8 +65,11 @@ STEPS = frozenset({"first-steps", "steps", "other-steps", "evaluation"})
 
 
 def build(view: SessionView) -> tuple[tuple[LedgerEntry, ...], tuple[Diagnostic, ...]]:
-    """The entries of all ledgers, that of the job first, and what is wrong with them."""
-    if view.session.manifest.mode in {"attach", "import"}:
+    """The entries of all ledgers, that of the job first, and what is wrong with them.
+
+    None where records cannot be read: the time of what they tell would be that of another part.
+    """
+    if view.session.manifest.mode in {"attach", "import"} or view.session.records_lost:
         return (), ()
     found = ledgers.ledgers(view.session, view.workers, view.get(step_summary.found), _Waits(view).of)
     entries = tuple(entry for ledger in found for entry in _entries(view, ledger))

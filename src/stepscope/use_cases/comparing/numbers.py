@@ -288,4 +288,5 @@ def file_key(manifest: Manifest, path: str) -> str:
 def _line(session: Session, path: str, line: int, function: str) -> Line:
     lines = session.sources.get(path, "").splitlines()
     text = lines[line - 1].strip() if 0 < line <= len(lines) else ""
-    return Line(file_key(session.manifest, path), function, text or f"line {line}")
+    number = f"line {line}" if line else "code without a line"  # such as a jump back to the head of a loop
+    return Line(file_key(session.manifest, path), function, text or number)

@@ -31,6 +31,7 @@ from stepscope.tables import layout
 from stepscope.tables.errors import CaptureError, TargetError
 from stepscope.use_cases.record import REPORT_JSON, shown
 from stepscope.use_cases.whatif import memory_sides
+from stepscope.use_cases.whatif.network import failed_network
 from stepscope.wire import trials
 
 if TYPE_CHECKING:
@@ -220,7 +221,7 @@ class Runner:
         began = time.monotonic()
         with _printing_to(log):
             outcome = launch.run(wanted)
-        hint = "" if self.networked else _without_network(outcome.contacts)
+        hint = "" if self.networked else _without_network(outcome.contacts, log)
         _check(outcome, label, log, hint + _misplaced(outcome.exit_code, wanted.argv))
         wall_s = time.monotonic() - began
         ran = self.read(number, trial, session.name, wall_s, kept=kept, stage=stage, switched=switched)
@@ -303,8 +304,10 @@ def _file_name(trial: str) -> str:
     return "".join(letter if letter.isalnum() or letter in "-._" else "-" for letter in trial)[-80:]
 
 
-def _without_network(contacts: Contacts | None) -> str:
-    """What to say about the network if a run fails that had none."""
+def _without_network(contacts: Contacts | None, log: Path) -> str:
+    """What to say about the network if a run fails that had none: nothing unless the end of its output speaks of it."""
+    if not failed_network(log):
+        return ""
     reached = peers_text((peer.name, peer.attempts) for peer in contacts.peers) if contacts is not None else ""
     return f"; it had no network{f' and wanted to reach {reached}' if reached else ''}: see --allow-network"
 

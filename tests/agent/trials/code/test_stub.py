@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import Distribution
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,18 @@ while Loader.load.__code__ is before and time.monotonic() < ends: pass
 print([Loader().load(float(i)) for i in range(9)][-1])
 """
 
+PLAIN = """
+import time, {module}
+calls = 0
+def prepare(i):
+    global calls
+    calls += 1
+    return 2.0 * i
+before, ends = prepare.__code__, time.monotonic() + 60
+while prepare.__code__ is before and time.monotonic() < ends: pass
+print([prepare(float(i)) for i in range(9)][-1], calls)
+"""
+
 COLLECTED = (
     STEPS
     + """
@@ -123,6 +136,16 @@ def test_a_line_names_a_function_that_is_not_there_yet(armed: Armed, tmp_path: P
     trial = run(armed, script, f"stub:{script}:6")
     assert trial.outcome("stub") == ("in-effect", 4, "")
     assert trial.output == "8.0\n", trial.errors
+
+
+@pytest.mark.parametrize("module", ["onnxruntime", "torch", "jax"])
+def test_a_function_outside_of_graphs_is_stubbed(armed: Armed, module: str) -> None:
+    """Whichever framework the program imports: Python that no trace runs is replaced, as the reports offer."""
+    if not list(Distribution.discover(name=module)):
+        pytest.skip(f"no {module}")
+    trial = run(armed, PLAIN.format(module=module), "stub:prepare")
+    assert trial.output == "8.0 5\n", trial.errors
+    assert trial.outcome("stub") == ("in-effect", 4, "")
 
 
 def test_what_no_stub_can_replace(armed: Armed) -> None:
