@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.cluster import members
 from stepscope.derive import job_framework
+from stepscope.model.session.session import records_lost
 from stepscope.tables.errors import install_command
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def imported_hint(signal: Signal, view: SessionView) -> str:
 def hint(signal: Signal, view: SessionView) -> str:
     """Why a measured job lacks a signal, and what would give it."""
     framework, steps = view.get(job_framework.build), view.steps
-    if signal is Signal.STEPS and view.session.records_lost:
+    if signal is Signal.STEPS and records_lost(view.session):
         return UNREAD
     if signal is Signal.STEPS and framework is not None and "tensorflow" not in framework.computes:
         return _STEPS[framework.computes[0] if framework.computes else ""]

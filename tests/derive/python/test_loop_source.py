@@ -386,19 +386,3 @@ def test_loops_around_a_line(line: int, loops: tuple[Loop, ...]) -> None:
 def test_no_loops_in_what_does_not_parse() -> None:
     """A source of another Python has no loops."""
     assert loops_around("for x in :\n    step(x)", 2) == ()
-
-
-SHARED_LINES = """\
-while more:
-    if slow: batch = prepare(rows[n:])
-    else: batch = rows[n:]
-    start = now(); loss = run(batch); end = now()
-    log(loss)
-    n += 1; spent += end - start
-"""
-
-
-@pytest.mark.parametrize(("line", "role"), [(2, "feeds"), (3, "feeds"), (4, "call"), (5, "uses"), (6, "feeds")])
-def test_several_statements_on_a_line(line: int, role: Role) -> None:
-    """Each of them counts: what a short ``if`` does, and the call between two looks at a clock."""
-    assert role_of_line(SHARED_LINES, 4, line) == role

@@ -315,7 +315,7 @@ class Session:
     lost_files: Sequence[str] = ()
     """Files of the session that cannot be read; the manifest's diagnostics say why."""
 
-    @property
-    def records_lost(self) -> bool:
-        """Whether records or events of a process are among what cannot be read."""
-        return any(name.rpartition("/")[2].startswith((f"{RECORDS}-", f"{EVENTS}-")) for name in self.lost_files)
+
+def records_lost(session: Session) -> bool:
+    """Whether records or events of a process are among what cannot be read."""
+    return any(name.rpartition("/")[2].startswith((f"{RECORDS}-", f"{EVENTS}-")) for name in session.lost_files)

@@ -18,6 +18,7 @@ from stepscope.derive.python import stack_samples
 from stepscope.model.log.events import FRAMEWORKS, Framework
 from stepscope.model.report.components import COMPONENTS
 from stepscope.model.report.ledger import NO_STEPS, LedgerEntry
+from stepscope.model.session.session import records_lost
 from stepscope.report.sections import step_summary
 from stepscope.tables.findings import Diagnostic
 from stepscope.tables.units import format_ns, format_ratio
@@ -69,7 +70,7 @@ def build(view: SessionView) -> tuple[tuple[LedgerEntry, ...], tuple[Diagnostic,
 
     None where records cannot be read: the time of what they tell would be that of another part.
     """
-    if view.session.manifest.mode in {"attach", "import"} or view.session.records_lost:
+    if view.session.manifest.mode in {"attach", "import"} or records_lost(view.session):
         return (), ()
     found = ledgers.ledgers(view.session, view.workers, view.get(step_summary.found), _Waits(view).of)
     entries = tuple(entry for ledger in found for entry in _entries(view, ledger))
