@@ -10,6 +10,7 @@ from tests.report.verdict_jobs import clean, entry, general
 from stepscope.model.report.report import SessionSummary, StepMaker
 from stepscope.model.report.step_summary import StepTimes
 from stepscope.report import json_report, markdown, text, verdict
+from stepscope.report.brief import text as brief
 from stepscope.report.page import html
 from stepscope.tables.findings import Diagnostic
 from stepscope.tables.place import Place
@@ -65,6 +66,17 @@ def test_time_that_a_run_pays_for_once_is_listed_if_it_is_a_quarter() -> None:
     once = general("GEN013", high=0.2, exposed_stage="initialization")
     assert verdict.listed(replace(clean(), findings=(once,))) == []
     assert len(verdict.listed(replace(clean(), findings=(replace(once, cost=replace(once.cost, high=0.3)),)))) == 1
+
+
+@pytest.mark.parametrize(("high", "shown"), [(0.67, True), (0.3, False)])
+def test_a_place_of_half_of_the_time_is_listed_without_advice(high: float, *, shown: bool) -> None:
+    """A program that works for long after its steps: that, and where, is what there is to say, in short as well."""
+    found = replace(general("GEN013", high=high), remedies=())
+    report = replace(clean(entry(0.08), entry(0.92, "general", phase="end", component="")), findings=(found,))
+    assert verdict.listed(report) == ([found] if shown else [])
+    plain = brief.render(report, width=100)
+    assert ("No finding with a known saving; the largest part" in plain) == shown
+    assert "\n\n\n" not in plain
 
 
 def test_a_report_says_that_steps_are_the_smaller_part() -> None:

@@ -26,6 +26,8 @@ MIN_LISTED = 0.10
 """Share of the time from which a general finding is listed although it is information."""
 MIN_LISTED_ONCE = 0.25
 """The same for time that a run pays for once."""
+MIN_LISTED_PLACE = 0.5
+"""Share from which a general finding is listed that advises nothing: its place is what there is to know."""
 FEW_STEPS = 0.5
 """Share of the wall time below which a report says what a share of the step is a share of."""
 MAX_LISTED = 3
@@ -184,9 +186,11 @@ def machine_text(report: Report) -> str:
 
 
 def listed(report: Report) -> list[Finding]:
-    """General findings that are information and are listed all the same, the largest first: those that advise."""
-    mine = [f for f in report.findings if f.severity == "info" and is_general(f) and f.remedies]
-    return [f for f in mine if f.cost.high >= _least(f)][:MAX_LISTED]
+    """General findings that are information and are listed all the same, the largest first: those that advise, or that
+    say where half of the time went.
+    """
+    mine = [f for f in report.findings if f.severity == "info" and is_general(f)]
+    return [f for f in mine if f.cost.high >= (_least(f) if f.remedies else MIN_LISTED_PLACE)][:MAX_LISTED]
 
 
 def _least(finding: Finding) -> float:

@@ -145,6 +145,21 @@ def test_steps_are_seen_where_each_of_many_calls_holds_a_gap(function: str) -> N
     assert found.steady_count > fits * batches // 5
 
 
+def test_where_each_long_training_step_holds_a_gap_other_calls_are_steps() -> None:
+    """An agent predicts 24 times for each fit of one step: each of its steps holds a gap, and yet there are steps."""
+    job = Job()
+    for turn in range(8):
+        at = turn * 3_000 * MS
+        job.loop("predict").every(100 * MS, 24, dur=90 * MS, start=at, arg=1)
+        job.execution("predict").every(100 * MS, 24, dur=2 * MS, start=at + 80 * MS)
+        job.gap(at + 1_010 * MS, 380 * MS, 4, Kind.FUNCTION)
+        job.loop("fit").at(at + 2_500 * MS, 300 * MS)
+        job.execution("train").at(at + 2_600 * MS, 150 * MS, arg=1)
+    found = job.steps()
+    assert (found.kind, found.title) == (Kind.LOOP, "Keras predict")
+    assert found.steady_count > 100
+
+
 @pytest.mark.parametrize("every", [1, 4])
 @pytest.mark.parametrize("beside", [Kind.EXECUTION, Kind.NEXT])
 def test_updates_that_a_gap_recorded_are_its_steps(every: int, beside: Kind) -> None:

@@ -115,7 +115,7 @@ def _finding(number: int, finding: Finding, width: int) -> list[Line]:
         Piece(f"{words.printable(finding.code)}  ".ljust(8), "label"),
     )
     first, second = titles.title(finding, room), _fitting([cost(finding), advice(finding)], room)
-    return [(*head, Piece(first)), (Piece(" " * BODY), Piece(second))]
+    return [(*head, Piece(first)), *([(Piece(" " * BODY), Piece(second))] if second else [])]
 
 
 def cost(finding: Finding) -> str:
