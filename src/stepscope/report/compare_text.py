@@ -45,7 +45,7 @@ _BASES: dict[RowBasis, str] = {
 }
 _BASIS_SAID: dict[RowBasis, str] = {
     "total": "all of the same work",
-    "counted": "all steps, most of them only counted",
+    "counted": "all steps, those included that were only counted",
     "timed": "the steps that were timed",
     "run": "which may have done other work",
 }

@@ -28,6 +28,8 @@ MIN_LISTED_ONCE = 0.25
 """The same for time that a run pays for once."""
 MIN_LISTED_PLACE = 0.5
 """Share from which a general finding is listed that advises nothing: its place is what there is to know."""
+MIN_BETWEEN = 0.02
+"""Share of the run from which what lies between the steps is said to be in the share that they take."""
 FEW_STEPS = 0.5
 """Share of the wall time below which a report says what a share of the step is a share of."""
 MAX_LISTED = 3
@@ -138,7 +140,9 @@ def steps_note(report: Report) -> str:
     ratio = steps_ratio(report)
     if ratio is None or ratio >= FEW_STEPS:
         return ""
-    return f'the steps take {words.percent(ratio)} % of the run; shares of "the step" refer to this part alone'
+    own = sum(entry.ratio for entry in report.ledger if entry.maker is None and entry.phase == "steps")
+    what = "the steps take" if ratio - own < MIN_BETWEEN else "the steps, each until the next begins, take"
+    return f'{what} {words.percent(ratio)} % of the run; shares of "the step" refer to this part alone'
 
 
 def gpu_text(report: Report) -> str:

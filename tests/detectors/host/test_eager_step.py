@@ -161,3 +161,20 @@ def test_other_loops_are_to_be_compiled(body: str, turns: int, ops: int) -> None
     (found,) = find(looped(body, turns=turns, ops=ops))
     assert "loop over elements" not in found.title
     assert found.remedies[0].id == "use-tf-function"
+
+
+def test_the_loop_that_calls_the_step_is_none_over_elements() -> None:
+    """The optimizer is called in a function: the loop around that function's call makes the steps, and each turn needs
+    the weights of the one before, which its source does not say.
+    """
+    job = Job()
+    apply = job.call(Kind.APPLY, "Adam", call_file=SCRIPT, call_line=12, call_function="step")
+    apply.every(PERIOD, STEPS, dur=MS, start=90 * MS)
+    eager(49, 39, job=job, below=(Frame(SCRIPT, "main", 15),))
+    loop = "def main(rows):\n    for row in rows:\n        out.append(step(row))\n"
+    job.sources[SCRIPT] = "\n" * 9 + "def step(row):\n    loss = f(row)\n    return g(loss)\n" + loop
+    rows = tuple(EagerOp(op=f"Op{n}", file=SCRIPT, line=12, function="step", count=640, ns=MS) for n in range(6))
+    job.event(EagerOps(at=20 * PERIOD, dur=10 * PERIOD, thread=MAIN_THREAD, ops=3840, ns=6 * MS, rows=rows))
+    (found,) = find(job)
+    assert found.code == "HST002"
+    assert "loop over elements" not in found.title

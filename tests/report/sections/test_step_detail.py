@@ -12,7 +12,7 @@ from stepscope.report import step_text
 from stepscope.report.sections import step_detail
 from stepscope.tables.errors import UsageError
 from stepscope.tables.records import CHILD, GROUP
-from stepscope.wire.kinds import Flag
+from stepscope.wire.kinds import Flag, Kind
 
 SLOW = 60
 """Number of the slow step."""
@@ -146,6 +146,20 @@ def test_a_busy_moment_of_others_is_marked() -> None:
     found = slow(job)
     assert next(one for one in found.machine if one.name == "others_cpu").raised
     assert found.rival == "python backup.py (1.5 cores)"
+
+
+def test_an_update_ends_its_step() -> None:
+    """From the fourth update of PyTorch to the fifth lasts the fifth step, number 4; before the first is no gap."""
+    job = Job()
+    job.framework("torch", "2.13.0")
+    update = job.call(Kind.APPLY, "optimizer step", role="optimizer", call_file=SCRIPT, call_line=44)
+    for number in range(40):
+        update.at(number * 10 * MS + (50 * MS if number > 3 else 0), 0)
+    view = job.view()
+    (slowest,) = step_detail.of_session(view, "slowest")
+    assert (slowest.number, slowest.dur_ns) == (4, 60 * MS)
+    (first,) = step_detail.of_session(view, "0")
+    assert first.notes[0].startswith("step 0 was not observed: no record says when it began")
 
 
 def test_a_step_in_a_gap_was_not_observed() -> None:

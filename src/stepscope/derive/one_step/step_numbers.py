@@ -1,5 +1,7 @@
 """The number of each step, counted from the job's first step, which is 0. Steps in gaps of the duty cycle, which were
 only counted, have numbers too.
+
+An update marks the end of its step: what lasts from the first one to the second is the second step, number 1.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.steps import gaps
+from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps
@@ -21,7 +24,8 @@ def of(steps: Steps) -> I64:
     total = float(hidden.sum())
     before = np.concatenate(([0.0], np.cumsum(hidden)[:-1]))
     shift = before * (steps.skipped / total) if total else np.zeros(len(steps))
-    numbers: I64 = np.arange(len(steps)) + np.rint(shift).astype(np.int64)
+    first = int(steps.kind == Kind.APPLY)
+    numbers: I64 = first + np.arange(len(steps)) + np.rint(shift).astype(np.int64)
     return numbers
 
 

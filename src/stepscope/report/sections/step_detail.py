@@ -205,10 +205,10 @@ def _notes(table: StepTable, row: int, asked: str) -> tuple[str, ...]:
     notes = []
     number = int(table.numbers[table.index[row]])
     if asked:
-        notes.append(
-            f"step {asked} was not observed: it lies in a gap of the duty cycle, in which steps are only counted; the "
-            f"nearest observed step is {number}"
-        )
+        why = "it lies in a gap of the duty cycle, in which steps are only counted"
+        if not table.numbers[0] <= int(asked) < table.numbers[-1]:
+            why = "no record says when it began, or ended"
+        notes.append(f"step {asked} was not observed: {why}; the nearest observed step is {number}")
     if table.anatomy.compiled_wait_ns >= COMPILED_WAIT_RATIO * table.median_ns:
         notes.append(
             "input wait inside the compiled step is known for the mean step only: it is taken to be the same share of "
