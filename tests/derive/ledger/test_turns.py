@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.derive.sessions import MS, Job, S
-from tests.derive.turn_jobs import DRAW, OUTER, PAUSE_NS, STEP_NS, STEPS, TOKENIZE, folds, prompts
+from tests.derive.sessions import MS, SCRIPT, Frame, Job, S
+from tests.derive.turn_jobs import DRAW, OUTER, PAUSE_NS, STEP_NS, STEPS, TOKENIZE, ended, folds, prompts, started
 
 from stepscope.causes.general import turn_times
 from stepscope.derive.view import SessionView
+from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from stepscope.causes.general.turn_times import TurnTimes
@@ -64,6 +65,34 @@ def test_what_is_no_turn(job: object, why: str) -> None:
     """Fewer than three, what the loop of the steps does now and then, and what no source shows to be a loop."""
     assert callable(job)
     assert found(job()) is None, why
+
+
+METRICS = """
+def confusion(rows):
+    for one in rows:
+        for other in rows:
+            look(one, other)
+
+def main():
+    for batch in batches:
+        update(batch)
+        confusion(rows)
+"""
+
+
+def test_loops_of_what_a_step_calls_are_not_around_the_steps() -> None:
+    """Most stacks of a step of PyTorch's are in its metrics, which have two loops; some calls of them take long."""
+    job = started(METRICS)
+    update = job.call(Kind.APPLY, "step", role="optimizer", call_file=SCRIPT, call_line=9, call_function="main")
+    at, main = 2 * S, Frame(SCRIPT, "main", 10)
+    for number in range(400):
+        update.at(at, 0)
+        job.samples([at + 5 * MS], main, Frame(SCRIPT, "confusion", 5), dur=8 * MS)
+        at += 10 * MS
+        if number % 40 == 39:
+            job.samples(range(at, at + 500 * MS, 50 * MS), main, Frame(SCRIPT, "confusion", 3), dur=50 * MS)
+            at += 500 * MS
+    assert found(ended(job, at)) is None
 
 
 def test_calls_of_fit_at_one_line() -> None:

@@ -8,7 +8,7 @@ holds the others.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from stepscope.derive.python.loop_source import Loop
     from stepscope.derive.python.stack_samples import Sample, Spot
     from stepscope.derive.steps.steps import Steps
+    from stepscope.model.log.events import Name
     from stepscope.tables.records import I64
 
     Source = Callable[[str], str | None]
@@ -146,7 +147,9 @@ def _of_loops(own: OwnSteps, source: Source) -> Turns | None:
 
 
 def _chain(every: Sequence[Sample], own: OwnSteps) -> tuple[Spot, ...]:
-    """The user's frames, root first, on most stacks of the steps' calls, else of the steps."""
+    """The user's frames, root first, on most stacks of the steps' calls, else of the steps: down to the function that
+    makes the step, as what it calls besides is no part of the way there.
+    """
     steps = own.steps
     found: dict[tuple[Spot, ...], int] = {}
     for ends in (np.minimum(steps.call_ends, own.ends), own.ends):
@@ -154,11 +157,20 @@ def _chain(every: Sequence[Sample], own: OwnSteps) -> tuple[Spot, ...]:
         at = np.array([sample.at for sample in every], np.int64)
         inside = intervals.overlapping(calls, at, at + 1)
         for sample, hit in zip(every, inside.tolist(), strict=True):
-            if hit and (frames := _users(sample)):
+            if hit and (frames := _to_call(_users(sample), steps.call)):
                 found[frames] = found.get(frames, 0) + 1
         if found:
             break
     return max(found, key=lambda frames: found[frames], default=())
+
+
+def _to_call(frames: tuple[Spot, ...], call: Name | None) -> tuple[Spot, ...]:
+    """The frames down to the one that makes a call, at the call's line; all, where it is not among them."""
+    at = (call.call_file, call.call_function) if call is not None and call.call_line else None
+    depth = max((n for n, frame in enumerate(frames) if (frame.file, frame.function) == at), default=-1)
+    if call is None or depth < 0:
+        return frames
+    return (*frames[:depth], replace(frames[depth], line=call.call_line))
 
 
 def _users(sample: Sample) -> tuple[Spot, ...]:
