@@ -289,7 +289,7 @@ def test_sessions_are_compared_per_step(monkeypatch: pytest.MonkeyPatch, tmp_pat
     same = flame("diff", tmp_path / "short", tmp_path / "long")
     assert same.exit_code == 0
     assert same.output.startswith("No significant change in python")
-    assert "per step, of which were sampled 148 and 298" in same.output
+    assert "per step, of 148 and 298 sampled steps" in same.output
     assert "Total 50 ms \u2192 50 ms per step (+0 %), within noise" in same.output
     assert "These samples do not show that a function has gone, unless it takes" in same.output
     slower = flame("diff", tmp_path / "short", tmp_path / "slow")

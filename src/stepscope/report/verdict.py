@@ -121,8 +121,13 @@ def steps_ratio(report: Report) -> float | None:
     """Share of the steps in the job's wall time, evaluations and other work within them included; None where no ledger
     says it.
     """
-    mine = [entry.ratio for entry in report.ledger if entry.maker is None and entry.phase == "steps"]
+    mine = _own_ratios(report)
     return min(1.0, max(sum(mine), _steady_ratio(report.session))) if mine else None
+
+
+def _own_ratios(report: Report) -> list[float]:
+    """Shares of the parts of the steps in the job's wall time, without what lies between the steps."""
+    return [entry.ratio for entry in report.ledger if entry.maker is None and entry.phase == "steps"]
 
 
 def _steady_ratio(session: SessionSummary) -> float:
@@ -140,9 +145,18 @@ def steps_note(report: Report) -> str:
     ratio = steps_ratio(report)
     if ratio is None or ratio >= FEW_STEPS:
         return ""
-    own = sum(entry.ratio for entry in report.ledger if entry.maker is None and entry.phase == "steps")
-    what = "the steps take" if ratio - own < MIN_BETWEEN else "the steps, each until the next begins, take"
+    what = (
+        "the steps take"
+        if ratio - sum(_own_ratios(report)) < MIN_BETWEEN
+        else "the steps, each until the next begins, take"
+    )
     return f'{what} {words.percent(ratio)} % of the run; shares of "the step" refer to this part alone'
+
+
+def of_few_steps(report: Report, finding: Finding) -> bool:
+    """Whether a finding is of the steps alone, and these are the smaller part of the run: so is what it would gain."""
+    of_step = not finding.cost.of_turn and not words.is_between_steps(finding)
+    return of_step and bool(steps_note(report))
 
 
 def gpu_text(report: Report) -> str:

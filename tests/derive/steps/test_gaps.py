@@ -9,7 +9,7 @@ from tests.derive.sessions import MS, US, Job
 
 from stepscope.derive.steps import gaps
 from stepscope.store.gaps import split
-from stepscope.wire.kinds import Kind
+from stepscope.wire.kinds import Flag, Kind
 
 
 def test_steps_of_a_gap_are_counted() -> None:
@@ -158,6 +158,20 @@ def test_where_each_long_training_step_holds_a_gap_other_calls_are_steps() -> No
     found = job.steps()
     assert (found.kind, found.title) == (Kind.LOOP, "Keras predict")
     assert found.steady_count > 100
+    assert all(one is not found.candidate for rule in found.why for one in rule.candidates)
+
+
+def test_evaluations_of_a_fit_are_no_steps_where_its_steps_hold_gaps() -> None:
+    """What belongs to each fit whatever it takes stays a part of it."""
+    job = Job()
+    job.loop("fit").at(0, 24_000 * MS)
+    for turn in range(8):
+        at = turn * 3_000 * MS
+        job.execution("train").at(at + 100 * MS, 150 * MS, arg=1)
+        job.gap(at + 300 * MS, 600 * MS, 4, Kind.FUNCTION)
+        job.loop("evaluate").every(100 * MS, 12, dur=90 * MS, start=at + 1_000 * MS, arg=1, flags=Flag.NESTED)
+        job.execution("test").every(100 * MS, 12, dur=2 * MS, start=at + 1_080 * MS)
+    assert job.steps().candidate.name.role not in {"test", "evaluate"}
 
 
 @pytest.mark.parametrize("every", [1, 4])

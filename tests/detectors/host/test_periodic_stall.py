@@ -189,6 +189,13 @@ def test_a_wait_for_batches_is_not_to_come_less_often(source: str, sampled: bool
     assert ids == [remedy] if remedy else "find-what-stalls" not in ids
 
 
+def test_stalls_have_the_numbers_of_their_steps() -> None:
+    """An update ends its step: what takes long after the fourth one is the fifth, number 4."""
+    (found,) = (one for one in look(bursts(source="", sampled=False))[0] if one.code == "HST009")
+    refs = next(one.refs for one in found.evidence if one.metric == "stalls")
+    assert {int(ref.removeprefix("step:")) % 4 for ref in refs} == {0}
+
+
 @pytest.mark.parametrize(("usual", "named"), [(0, True), (5, True), (60, False)])
 def test_code_is_named_that_makes_stalls_longer_than_usual_steps(usual: int, named: bool) -> None:
     """Where a machine interrupts the steps, they are interrupted in what they always do.

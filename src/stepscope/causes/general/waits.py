@@ -28,7 +28,6 @@ from stepscope.causes.job import busy_span
 from stepscope.derive.machine import thread_cpu
 from stepscope.derive.numeric import concentration, proportion
 from stepscope.derive.python import stack_samples, wait_reasons
-from stepscope.model.log.events import ThreadSeen
 from stepscope.model.log.waits import ThreadCounts
 from stepscope.model.report.components import COMPONENTS
 
@@ -187,10 +186,8 @@ def blocked_ratio(view: StepsView, component: ComponentName) -> float | None:
 def _ready_per_run(view: StepsView) -> float:
     """Time for which the thread was ready but others had the CPU, per time that it ran."""
     steps = view.steps
-    native = {t.id: t.native for t in view.worker.all(ThreadSeen)}.get(steps.thread, 0)
-    table = view.session.threads
-    mine = thread_cpu.used(table.take((table.pid == view.worker.info.pid) & (table.native == native)), steps.span)
-    use = mine.get(native)
+    mine = thread_cpu.used(thread_cpu.rows(view.session, view.worker, steps.thread), steps.span)
+    use = next(iter(mine.values()), None)
     return use.ready / use.run if use is not None and use.run else 0.0
 
 

@@ -108,10 +108,10 @@ MIN_LOOKS, MIN_HOLDER_CORES = 15, 0.02
 """Fewer looks are too few to conclude from; a thread that takes less of a CPU does not hold the lock."""
 
 
-def waited(view: SessionView) -> float:
-    """Share of the wall time in which the step's thread waits for the lock; 0 if not known."""
+def known(view: SessionView) -> LockWaits | None:
+    """For causes and detectors of other things: None where there are too few looks, or nothing waits."""
     waits = build(view, MIN_HOLDER_CORES)
-    return waits.ratio if waits is not None and waits.looks >= MIN_LOOKS else 0.0
+    return waits if waits is not None and waits.looks >= MIN_LOOKS and waits.ratio else None
 
 
 def build(view: SessionView, min_cores: float) -> LockWaits | None:

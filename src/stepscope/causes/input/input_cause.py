@@ -116,10 +116,9 @@ def build(view: StepsView) -> InputCause | None:
     disturbed = max(0.0, free * python_ratio * pipe.disturbed_ns() / mean_ns, gil - wait)
     fed = _fed_evaluations(view, functions)
     low, likely, high = _saved(view, made, wait * free, min(1.0, wait * free + disturbed), fed)
-    likely, high = max(likely, wait * (1 + free) / 2), max(high, wait)
+    likely, high, lock = max(likely, wait * (1 + free) / 2), max(high, wait), None
     if made is None:
-        high = max(high, _at_most(view, functions, wait, fed))
-    lock = _lock_waits(view) if made is None else None
+        high, lock = max(high, _at_most(view, functions, wait, fed)), _lock_waits(view)
     if lock is not None:
         low, likely = max(low, wait * free + lock.low), max(likely, min(1.0, wait + lock.ratio))
         high = max(high, min(1.0, wait + lock.high))
@@ -206,10 +205,8 @@ def _lock_waits(view: StepsView) -> LockWaits | None:
     """How long the step's thread waits for the interpreter lock while the input's Python has it, as looks at the two
     found it. Whatever other processes take makes it no less so.
     """
-    waits = gil_contention.build(view, gil_contention.MIN_HOLDER_CORES)
-    if waits is None or waits.looks < gil_contention.MIN_LOOKS or not waits.ratio:
-        return None
-    return waits if waits.holders and waits.holders[0].in_pipeline else None
+    waits = view.get(gil_contention.known)
+    return waits if waits is not None and waits.holders[0].in_pipeline else None
 
 
 def _at_most(view: StepsView, functions: list[PythonFunction], wait: float, fed: float) -> float:

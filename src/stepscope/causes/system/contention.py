@@ -28,8 +28,8 @@ from stepscope.causes.job import busy_span
 from stepscope.causes.system import concurrency
 from stepscope.causes.system.steady_page_faults import ATTACHED
 from stepscope.derive.input import loader_processes
-from stepscope.derive.machine import rivals
-from stepscope.model.log.events import ChildStarted, ThreadSeen
+from stepscope.derive.machine import rivals, thread_cpu
+from stepscope.model.log.events import ChildStarted
 
 if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps
@@ -238,9 +238,7 @@ def build(view: SessionView) -> Contention | None:
 
 def _step_thread(view: SessionView, steps: Steps, window: tuple[int, int], cpus: float) -> StepThread | None:
     """None if it was not sampled."""
-    natives = {t.id: t.native for t in steps.worker.all(ThreadSeen)}
-    table = view.session.threads
-    mine = table.take((table.pid == steps.worker.info.pid) & (table.native == natives.get(steps.thread, 0)))
+    mine = thread_cpu.rows(view.session, steps.worker, steps.thread)
     first, last = (int(np.searchsorted(mine.at_ns, at, side="right")) - 1 for at in window)
     if last < 0 or window[1] <= window[0]:
         return None

@@ -18,7 +18,6 @@ from stepscope.derive.machine import thread_cpu
 from stepscope.derive.numeric import trend
 from stepscope.derive.python import stack_samples
 from stepscope.derive.steps.anatomy import NAMED_BY
-from stepscope.model.log.events import ThreadSeen
 from stepscope.model.report.components import COMPONENTS, ComponentName
 
 if TYPE_CHECKING:
@@ -93,10 +92,8 @@ def build(view: StepsView) -> tuple[Rise, ...]:
 def _had_cpu(view: StepsView) -> F64:
     """Share of each steady step in which its thread did not wait for a CPU, by the second of its middle."""
     steps = view.steps
-    natives = {one.id: one.native for one in steps.worker.all(ThreadSeen)}
-    table = view.session.threads
-    mine = table.take((table.pid == steps.worker.info.pid) & (table.native == natives.get(steps.thread, 0)))
     low, high = steps.windows
+    mine = thread_cpu.rows(view.session, steps.worker, steps.thread)
     shares: F64 = 1.0 - thread_cpu.waited(mine, (low + high) // 2)
     return shares
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from stepscope.derive.machine.rivals import foreign, short_command
 from stepscope.derive.numeric import intervals
+from stepscope.derive.one_step import step_numbers
 from stepscope.derive.python import stack_samples
 from stepscope.derive.steps import calls, rare
 from stepscope.derive.steps.anatomy import NAMED_BY
@@ -152,7 +153,7 @@ def _of_part(view: StepsView, component: ComponentName, part: F64, step_ns: floa
         regular_ratio=max(by_step, by_clock),
         stall_ns=excess / len(kept),
         excess_ns=excess,
-        first_steps=tuple(int(f) for f in first),
+        first_steps=tuple(step_numbers.of(steps)[first].tolist()),
         name=_name(view, component, windows),
         spot=spot,
         thread_spot=_other_thread(view, windows),

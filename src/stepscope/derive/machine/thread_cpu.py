@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.model.log.events import ThreadSeen
+
 if TYPE_CHECKING:
+    from stepscope.model.session.session import Session, Worker
     from stepscope.tables.records import F64, I64, ThreadTable
 
 
@@ -17,6 +20,13 @@ class Use:
 
     run: float
     ready: float
+
+
+def rows(session: Session, worker: Worker, thread: int) -> ThreadTable:
+    """The samples of one thread of a measured process, in order of time; none if it is not known to the kernel."""
+    natives = {one.id: one.native for one in worker.all(ThreadSeen)}  # the newest of each
+    table = session.threads
+    return table.take((table.pid == worker.info.pid) & (table.native == natives.get(thread, 0)))
 
 
 def used(table: ThreadTable, window: tuple[int, int]) -> dict[int, Use]:

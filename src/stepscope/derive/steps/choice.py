@@ -7,7 +7,7 @@ as ``session.step_choice`` in report.json.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -86,6 +86,20 @@ def choose(candidates: Sequence[Candidate]) -> Chosen:
     if len(left) > 1:
         why.append(LeftOut(rule="meaning", candidates=tuple(left[1:])))
     return Chosen(candidates=tuple(left), why=tuple(why))
+
+
+def left_out(why: Iterable[LeftOut]) -> list[Candidate]:
+    """The candidates that may be steps all the same, where what was chosen cannot be looked into: the best by what they
+    are, then by the time that they cover.
+    """
+    left = [one for rule in why if rule.rule not in ABSOLUTE for one in rule.candidates]
+    return sorted(left, key=lambda one: (one.rank, -one.cover_ns))
+
+
+def without(why: Iterable[LeftOut], step: Candidate) -> tuple[LeftOut, ...]:
+    """What was left out, but for the step."""
+    kept = (replace(rule, candidates=tuple(one for one in rule.candidates if one is not step)) for rule in why)
+    return tuple(rule for rule in kept if rule.candidates)
 
 
 def _no_queues(candidates: Sequence[Candidate]) -> list[Candidate]:

@@ -51,15 +51,9 @@ def find(workers: Sequence[Worker]) -> Steps | None:
     steps = evaluations.counted(build(first))
     if steps.unobserved.any() and not steps.steady.any():
         # Long steps that each contain a gap: calls inside them have steady steps, be it predictions in a training.
-        inner = (evaluations.counted(build(other)) for other in [*others, *_left_out(candidates, chosen.candidates)])
+        inner = (evaluations.counted(build(other)) for other in [*others, *choice.left_out(chosen.why)])
         steps = next((one for one in inner if one.steady.any()), steps)
-    return replace(steps, candidates=candidates, why=chosen.why)
-
-
-def _left_out(candidates: Sequence[Candidate], chosen: Sequence[Candidate]) -> list[Candidate]:
-    """Those that were not chosen, the best by what they are, then by the time that they cover."""
-    left = [one for one in candidates if not any(one is other for other in chosen)]
-    return sorted(left, key=lambda one: (one.rank, -one.cover_ns))
+    return replace(steps, candidates=candidates, why=choice.without(chosen.why, steps.candidate))
 
 
 def build(candidate: Candidate) -> Steps:

@@ -79,7 +79,10 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     if trace is None:
         return
     ratio, work = trace.breakdown.ratio(*RUNTIME), trace.breakdown.ratio(*WORK)
-    if ratio - gil_contention.waited(view) < max(params.min_ratio, work):
+    if ratio < max(params.min_ratio, work):
+        return
+    lock = view.get(gil_contention.known)
+    if lock is not None and ratio - lock.ratio < max(params.min_ratio, work):
         return
     share = min(ratio, view.anatomy.ratio("call") + view.anatomy.ratio("framework"))
     number = _ops_per_step(trace)

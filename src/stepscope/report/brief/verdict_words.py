@@ -123,7 +123,7 @@ def _gain(report: Report, finding: Finding) -> str:
     cost = finding.cost
     if cost.basis == "unknown" or cost.ratio < MIN_GAIN:
         return ""
-    few = verdict.steps_note(report) and _whole(finding) == STEP_TIME
+    few = verdict.of_few_steps(report, finding)
     when = "If fixed" if finding.remedies else "Without it"
     return f" {when}, {'its steps are ' if few else ''}{speed(cost)} as fast."
 

@@ -183,8 +183,9 @@ def basis_text(compared: Compared) -> str:
         return "Shares are compared, so what one function loses, others gain."
     text = "Both are assumed to cover the same work"
     if compared.unit_of_work:
-        seen = "were sampled" if compared.unit_of_work == "step" else "there are"
-        text = "Weights are{}, of which {} {:,.6g} and {:,.6g}".format(per_text(compared), seen, *found.bases)
+        of = "of {:,.6g} and {:,.6g}".format(*found.bases)
+        of = f"{of} sampled steps" if compared.unit_of_work == "step" else f"{of} units"
+        text = f"Weights are{per_text(compared)}, {of}"
     elif compared.before.of_run and compared.after.of_run:
         text = "Whole runs are compared, start and end included, whatever number of steps they made"
     return f"{text}{_shared(found)}."

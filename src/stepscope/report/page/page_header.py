@@ -45,7 +45,7 @@ def _verdict(report: Report) -> Html:
         head = Html('<span class="badge sev-{0}">{0}</span> {1}').format(first.severity, first.title)
         fast, low, high = map(words.speedup_text, (cost.ratio, cost.low, cost.high))
         whose = "the traced steps" if words.is_imported(report) else "the job"
-        if verdict.steps_note(report) and not words.is_between_steps(first):
+        if verdict.of_few_steps(report, first):
             whose = "its steps"
         more = Html.escape(words.cost_text(cost, between_steps=words.is_between_steps(first)).capitalize())
         if cost.basis != "unknown":
