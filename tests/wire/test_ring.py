@@ -117,6 +117,28 @@ def test_a_layout_has_a_version() -> None:
     assert {2: (64, kinds, 200)}.get(ring.VERSION) == found
 
 
+def test_a_look_ends_before_a_record_that_is_being_written(tmp_path: Path) -> None:
+    """A thread that has claimed a slot may wait for the interpreter lock: the next look has its record."""
+    made = ring.RingWriter(str(tmp_path / "ring"), ring.MIN_SLOTS)
+    made.write(0, 0, 0, 0, 0, 0, 0)
+    waiting = made.claim()
+    made.write(2, 0, 0, 0, 0, 0, 0)
+    position, rows = made.since(0, 100)
+    assert (position, [row[0] for row in rows]) == (1, [0])
+    ring.RECORD.pack_into(made.buffer, ring.HEADER_BYTES + waiting * ring.RECORD_BYTES, 1, 0, 0, 0, 0, 0, 0, 0, 2)
+    assert [row[0] for row in made.since(position, 100)[1]] == [1, 2]
+
+
+def test_a_slot_that_stays_empty_ends_no_look_for_ever(tmp_path: Path) -> None:
+    """A thread that ended between the claim and the writing leaves a hole, which is passed over in the end."""
+    made = ring.RingWriter(str(tmp_path / "ring"), ring.MIN_SLOTS)
+    made.claim()
+    for start in range(ring.MAX_UNWRITTEN):
+        made.write(start, 0, 0, 0, 0, 0, 0)
+    position, rows = made.since(0, 5_000)
+    assert (position, len(rows)) == (ring.MAX_UNWRITTEN + 1, ring.MAX_UNWRITTEN)
+
+
 def test_rebind_moves_a_writer() -> None:
     """The same function writes into another buffer after ``rebind``."""
     first, second = (bytearray(ring.HEADER_BYTES + 2 * ring.RECORD_BYTES) for _ in range(2))

@@ -78,6 +78,8 @@ MIN_SLOTS = 8_192
 MAKING = ".new"
 """End of the name of a ring that is being made."""
 SEQ_MASK = 0xFFFFFFFF
+MAX_UNWRITTEN = 1_024
+"""Records that others write while a thread waits for the GIL between the claim of its slot and the writing."""
 _FIRST_OWN = 3
 """The first descriptor that is no standard stream."""
 _LIMITS = ((1 << 63) - 1, (1 << 32) - 1, (1 << 16) - 1)
@@ -129,13 +131,20 @@ class RingWriter:
         return int(repr(self._counter)[6:-1])
 
     def since(self, index: int, most: int) -> tuple[int, list[tuple[int, ...]]]:
-        """(index of the next record, fields of the complete records from ``index`` on), the newest ``most`` at most."""
+        """(index of the next record, fields of the complete records from ``index`` on), the newest ``most`` at most.
+
+        Ends before a record that another thread has claimed and not written yet, so that the next look has it; a slot
+        that is left so by more than ``MAX_UNWRITTEN`` records is passed over.
+        """
         end = self.written()
         found = []
         for position in range(max(index, end - min(most, self.slots)), end):
             fields = RECORD.unpack_from(self.buffer, HEADER_BYTES + position % self.slots * RECORD_BYTES)
-            if fields[-1] == (position + 1) & SEQ_MASK:
+            behind = (position + 1 - fields[-1]) & SEQ_MASK
+            if not behind:
                 found.append(fields[:7])
+            elif behind <= SEQ_MASK // 2 and end - position <= MAX_UNWRITTEN:
+                return position, found
         return end, found
 
     def newest_kinds(self, count: int) -> list[int]:

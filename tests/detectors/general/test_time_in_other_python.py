@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from tests.derive.sessions import MS, SCRIPT, Frame, Job
+from tests.derive.sessions import MS, SCRIPT, US, Frame, Job
 from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures, look
 from tests.detectors.jobs import PERIOD, REPORT, STEPS, nothing, sampled, train_loop
 
+from stepscope.derive.ledger import wrapped_calls
 from stepscope.detectors.general.time_in_other_python import DETECTOR
+from stepscope.model.log.events import AgentCost
 from stepscope.wire.kinds import Flag
 
 
@@ -83,3 +85,15 @@ def test_the_lines_of_calls_that_are_not_measured_are_told_without_a_claim() -> 
     assert finding.title.startswith("calls of JAX and other Python take 100 % of the step time")
     assert (finding.where[0].line, finding.severity, finding.cost.basis) == (REPORT, "info", "unknown")
     assert [remedy.id for remedy in finding.remedies] == ["see-the-ops"]
+
+
+def test_what_our_own_code_takes_is_no_python_of_the_job() -> None:
+    """20 us between calls of 60 us, of which our code takes several after each call, are not a quarter of the time."""
+    job = train_loop(60 * US, steps=5_000, period=80 * US)
+    job.event(AgentCost(at=0, record_ns=600, wrapper_ns=400))
+    (found,), _ = look(DETECTOR, job)
+    steps = job.steps()
+    ours = wrapped_calls.in_steps(steps.worker, steps.windows).ns[1] / steps.steady_count
+    assert 3 * US < ours < 15 * US
+    assert found.title.startswith(f"Python between the steps takes {100 * (20 * US - ours) / (80 * US):.0f} %")
+    assert f"put down to the code of stepscope: {100 * ours / (20 * US):.0f} % of it" in found.explanation

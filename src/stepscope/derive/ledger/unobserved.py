@@ -20,7 +20,6 @@ from stepscope.derive.ledger.life import between
 from stepscope.derive.ledger.own_steps import holding_loops
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import gaps
-from stepscope.model.log.events import AgentCost
 from stepscope.wire.kinds import Trait, kinds_with
 
 if TYPE_CHECKING:
@@ -31,10 +30,6 @@ if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps
     from stepscope.model.report.ledger import Phase
     from stepscope.tables.records import I64
-
-DEFAULT_CALL_NS = 700
-"""Time of a wrapped call in a loop that does nothing else, if the process did not measure it (``wire.call_cost``)."""
-
 
 ROW = 8
 """Number of consecutive steps whose mean says how fast steps are at some time: a single step may take any time."""
@@ -142,9 +137,4 @@ def _range_of_means(lengths: I64) -> tuple[float, float]:
 def _wrappers_ns(own: OwnSteps) -> float:
     """What wrapped calls cost in all observed steps after the first ones."""
     steps, later = own.steps, own.later
-    records = steps.worker.records
-    windows = intervals.merge(steps.starts[later], own.ends[later])
-    inside = intervals.overlapping(windows, records.start_ns, records.start_ns + 1)
-    costs = steps.worker.all(AgentCost)
-    each = float(np.median([cost.record_ns + cost.wrapper_ns for cost in costs])) if costs else DEFAULT_CALL_NS
-    return wrapped_calls.of_records(records, inside, int(own.ends[-1]), each).ns[1]
+    return wrapped_calls.in_steps(steps.worker, intervals.merge(steps.starts[later], own.ends[later])).ns[1]

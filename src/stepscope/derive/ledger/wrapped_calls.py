@@ -7,12 +7,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive.numeric import intervals
+from stepscope.model.log.events import AgentCost
 from stepscope.wire.call_cost import COOLING_NS, HOOK_LIGHTS, LIGHT_NS, MISSES_NS, WARM_LIGHT_NS, executed_ns
 from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
+    from stepscope.derive.numeric.intervals import Intervals
+    from stepscope.model.session.session import Worker
     from stepscope.tables.records import F64, I64, Bool, Gaps, RecordTable
 
+DEFAULT_CALL_NS = 700
+"""Time of a wrapped call in a loop that does nothing else, if the process did not measure it (``wire.call_cost``)."""
 KIND_SHIFT = 8
 """Flag bits from this one on hold the kind that counted calls are of."""
 
@@ -75,6 +81,15 @@ def _cold_counted(counts: RecordTable, end_ns: int) -> F64:
     apart = np.diff(starts, append=max(end_ns, int(starts[-1]) + 1))
     found: F64 = (_gone(apart / number) * number).sum(axis=1)
     return found
+
+
+def in_steps(worker: Worker, windows: Intervals) -> CallCosts:
+    """Calls of the process that begin in its timed steps, those included that were only counted."""
+    records = worker.records
+    inside = intervals.overlapping(windows, records.start_ns, records.start_ns + 1)
+    costs = worker.all(AgentCost)
+    each = float(np.median([cost.record_ns + cost.wrapper_ns for cost in costs])) if costs else DEFAULT_CALL_NS
+    return of_records(records, inside, int(windows[1][-1]), each)
 
 
 def of_gaps(gaps: Gaps, in_gaps: RecordTable) -> CallCosts:
