@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from tests import copies
 
 from stepscope.model.log.intervention import BlockEnded, InterventionEnded
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.agent.conftest import Armed
 
     from stepscope.model.log.events import AnyEvent
@@ -44,9 +45,21 @@ class Trialled:
         return line.outcome, line.count, line.text
 
 
-def run(armed: Armed, program: str | Path, *interventions: str, seconds: float = NEVER, steps: int = 20) -> Trialled:
-    """Run a program (a script's path, or source) with interventions in effect."""
-    return _run(armed, program, {"interventions": list(interventions), "seconds": seconds, "steps": steps})
+def run(
+    armed: Armed,
+    program: str | Path,
+    *interventions: str,
+    seconds: float = NEVER,
+    steps: int = 20,
+    own_import: bool = False,
+) -> Trialled:
+    """Run a program (a script's path, or source) with interventions in effect.
+
+    ``own_import``: in a process that imports the framework itself, for interventions that act on names which the
+    framework's modules copy from each other meanwhile.
+    """
+    trial = {"interventions": list(interventions), "seconds": seconds, "steps": steps}
+    return _run(armed, program, trial, own_import=own_import)
 
 
 def switch(armed: Armed, program: str | Path, intervention: str) -> Trialled:
@@ -55,8 +68,10 @@ def switch(armed: Armed, program: str | Path, intervention: str) -> Trialled:
     return _run(armed, program, trial)
 
 
-def _run(armed: Armed, program: str | Path, trial: dict[str, object]) -> Trialled:
+def _run(armed: Armed, program: str | Path, trial: dict[str, object], *, own_import: bool = False) -> Trialled:
     armed.configure(trial=trial, duty_cycle=False)
-    result = armed.start(program, env=QUIET)
+    result = (
+        armed.start(program, env=QUIET) if own_import else copies.run(program, armed.environment(**QUIET), armed.folder)
+    )
     lines = [line for process in armed.processes() for line in process.lines]
     return Trialled(output=result.stdout, errors=result.stderr, code=result.returncode, lines=lines)

@@ -29,7 +29,12 @@ print(sorted(int(x) for x in data), wide.element_spec.dtype.name)
 
 def test_number_checks_stay_off(armed: Armed) -> None:
     """A program that turns number checks on computes on with a NaN; determinism stays as it is."""
-    trial = run(armed, CHECKED.replace("is_op_determinism_enabled()", "enable_op_determinism() is None"), "checks-off")
+    trial = run(
+        armed,
+        CHECKED.replace("is_op_determinism_enabled()", "enable_op_determinism() is None"),
+        "checks-off",
+        own_import=True,
+    )
     assert trial.output.splitlines() == ["True True"], trial.errors
     assert trial.outcome("checks-off") == ("in-effect", 1, "")
 
@@ -42,7 +47,7 @@ from tensorflow.python.framework import config
 tf.config.experimental.enable_op_determinism()
 print(config.is_op_determinism_enabled())
 """
-    trial = run(armed, program, "determinism-off")
+    trial = run(armed, program, "determinism-off", own_import=True)
     assert trial.output.splitlines() == ["False"], trial.errors
     assert trial.outcome("determinism-off") == ("in-effect", 1, "")
 
@@ -54,7 +59,7 @@ import gc
 import tensorflow as tf
 print(gc.collect(), gc.isenabled(), gc.get_threshold()[0] > 0)
 """
-    trial = run(armed, program, "gc-calls-off")
+    trial = run(armed, program, "gc-calls-off", own_import=True)
     assert trial.output.splitlines() == ["0 True True"], trial.errors
     assert trial.outcome("gc-calls-off")[0] == "in-effect"
 
@@ -71,7 +76,7 @@ keras.config.set_dtype_policy("mixed_float16")
 keras.config.set_floatx("float32")
 print(keras.layers.Dense(1).compute_dtype)
 """
-    trial = run(armed, program, "float32")
+    trial = run(armed, program, "float32", own_import=True)
     assert trial.output.splitlines() == ["float32 float32", "float32", "float32"], trial.errors
     assert trial.outcome("float32") == ("in-effect", 3, "")
 

@@ -97,6 +97,6 @@ def test_prefetch_that_is_there(armed: Armed) -> None:
 @pytest.mark.parametrize(("intervention", "output", "count"), [("threads:2", "2 5", 2), ("threads-default", "0 0", 2)])
 def test_threads(armed: Armed, intervention: str, output: str, count: int) -> None:
     """Threads are those of the trial, whatever the program sets."""
-    trial = run(armed, THREADS, intervention)
+    trial = run(armed, THREADS, intervention, own_import=True)
     assert trial.output == output + "\n4.0\n", trial.errors
     assert trial.outcome(intervention.partition(":")[0]) == ("in-effect", count, "")
