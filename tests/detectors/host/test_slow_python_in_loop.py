@@ -189,3 +189,44 @@ def test_what_the_next_step_reads_is_not_to_run_less_often(statement: str, first
     job.sources[SCRIPT] = "\n".join(lines)
     (found,) = look(DETECTOR, job)[0]
     assert found.remedies[0].id == first
+
+
+RANKS = """\
+import numpy as np
+def confusion(cm):
+    for c in range(20):
+        cm[c].mean()
+        np.argsort(cm[c])
+def main():
+    for x in data:
+        step(x)
+        confusion(cm)
+"""
+NUMPY_MEAN = Frame(LIBRARY + "site-packages/numpy/_core/_methods.py", "_mean", 120, own=False)
+NUMPY_SORT = Frame(LIBRARY + "site-packages/numpy/_core/fromnumeric.py", "argsort", 1100, own=False)
+
+
+@pytest.mark.parametrize(
+    ("mean", "sort", "line", "end", "said", "remedy"),
+    [
+        (18, 2, 4, None, "confusion (mean)", "call mean less often"),
+        (2, 18, 5, None, "confusion (np.argsort)", "call np.argsort less often"),
+        (11, 9, 4, None, "confusion (mean)", "call mean less often"),
+        (10, 10, 4, 5, "confusion: ", "run confusion every N steps"),
+    ],
+)
+def test_the_line_and_the_call_with_most_of_the_time_are_named(
+    mean: int, sort: int, line: int, end: int | None, said: str, remedy: str
+) -> None:
+    """The place is the lines with more than half of the function's time, the remedy a call only if it is surely so."""
+    job = train_loop(PERIOD - 20 * MS)
+    job.sources["/job/metrics.py"] = RANKS
+    entry = Frame(SCRIPT, "main", REPORT)
+    for number in range(20):
+        at, leaf = (4, NUMPY_MEAN) if number < mean else (5, NUMPY_SORT)
+        moments = [i * PERIOD + (80 + number) * MS for i in range(STEPS)]
+        job.samples(moments, entry, Frame("/job/metrics.py", "confusion", at), leaf, dur=MS)
+    (found,), _ = look(DETECTOR, job)
+    assert (found.where[0].line, found.where[0].end_line) == (line, end)
+    assert said in found.title
+    assert found.remedies[0].text.startswith(remedy)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from stepscope.derive.python import line_weights
 from stepscope.derive.python.framework_files import AGENT, is_framework
 from stepscope.model.log.events import Code, Stack
 from stepscope.model.log.waits import WaitSeen
@@ -305,13 +306,17 @@ def _common(taken: Sequence[Sample]) -> set[tuple[str, str]]:
 
 
 def lines_of(taken: Sequence[Sample]) -> tuple[tuple[str, str, int, int], ...]:
-    """(file, function, first line, last line) of the two user functions most often sampled."""
+    """(file, function, first line, last line) of the two user functions most often sampled, by the lines with most of
+    their samples.
+    """
     culprits = [c for s in taken if (c := s.culprit) is not None]
-    seen: dict[tuple[str, str], list[int]] = {}
-    for spot in culprits:
-        seen.setdefault((spot.file, spot.function), []).append(spot.line)
     order = Counter((c.file, c.function) for c in culprits).most_common(2)
-    return tuple((*key, min(seen[key]), max(seen[key])) for key, _ in order)
+    found = []
+    for key, _ in order:
+        own = ((spot.line, 1) for spot in culprits if (spot.file, spot.function) == key)
+        lines = line_weights.most(line_weights.ranked(own)) or (0,)
+        found.append((*key, min(lines), max(lines)))
+    return tuple(found)
 
 
 def waiting_ratio(taken: Sequence[Sample], component: ComponentName) -> float | None:

@@ -121,8 +121,8 @@ def _nothing(untold: str) -> str:
 
 def _remedies(view: StepsView, found: LoopPython, *, next_waits: bool) -> tuple[Remedy, ...]:
     """``next_waits``: the next step needs what the function returns or changes: it cannot run less often or later."""
-    spot, what = found.top.culprit, found.doing(view)
-    if what and found.top.called_ratio >= doing.MIN_RATIO:
+    spot, what = found.top.culprit, doing.callee(found.top, view.source_of)
+    if what:
         text = (
             f"call {what} less often or on less data: keep what does not change, take only what is used of its result"
         )

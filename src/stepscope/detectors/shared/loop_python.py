@@ -79,9 +79,9 @@ class LoopPython:
         return doing.of_spot(self.top, view.source_of)
 
     def places(self, view: StepsView) -> tuple[Place, ...]:
-        """The most sampled lines of the function, the loop's statement that calls it, user spans around it."""
+        """The lines with most of the function's time, the loop's statement that calls it, user spans around it."""
         culprit, statement = self.top.culprit, self.top.statement
-        lines = self.top.lines[:3] or (culprit.line,)
+        lines = (self.top.lines[:3] if is_loop(view, culprit) else self.top.most) or (culprit.line,)
         where = [view.place(culprit.file, min(lines), max(lines), culprit.function)]
         if statement is not None:
             where.append(view.place(statement.file, statement.line, function=statement.function))
