@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from tests.derive.sessions import MS, SCRIPT, US, Frame, Job
+from tests.derive.sessions import MAIN, MS, SCRIPT, US, Frame, Job
 from tests.detectors.asking import codes
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
 from tests.detectors.jobs import MAKE, PERIOD, REPORT, STEPS, sampled, train_loop, unsampled
 
 from stepscope.detectors.host.slow_python_in_loop import DETECTOR
-from stepscope.wire.kinds import Kind
+from stepscope.model.log.waits import WaitSeen
+from stepscope.wire.kinds import Flag, Kind
 
 FIXTURES = Fixtures(
     firing=lambda: sampled(after=50 * MS),
@@ -230,3 +233,23 @@ def test_the_line_and_the_call_with_most_of_the_time_are_named(
     assert (found.where[0].line, found.where[0].end_line) == (line, end)
     assert said in found.title
     assert found.remedies[0].text.startswith(remedy)
+
+
+def test_the_time_of_being_ready_counts_where_the_thread_ran() -> None:
+    """On a busy machine the agent meets the thread in the function that lets the interpreter lock go, whichever lost
+    its CPU: by its CPU clock one runs for twice as long as the other, and takes twice as long.
+    """
+    job = train_loop(40 * MS)
+    entry = Frame(SCRIPT, "main", REPORT)
+    means, ranks = Frame("/job/metrics.py", "means", 4), Frame("/job/metrics.py", "ranks", 9)
+    starts = [i * PERIOD for i in range(STEPS)]
+    job.samples([at + 50 * MS for at in starts], entry, means, dur=10 * MS, flags=Flag.CPU)
+    job.samples([at + 90 * MS for at in starts], entry, ranks, dur=5 * MS, flags=Flag.CPU)
+    job.event(WaitSeen(id=7, call="running"))
+    job.look = 7
+    job.samples([at + 95 * MS for at in starts], entry, ranks, dur=45 * MS)
+    job.thread_cpu(STEPS // 10, {MAIN: 25})
+    job.threads = replace(job.threads, wait_ns=3 * job.threads.run_ns)
+    found, _ = look(DETECTOR, job)
+    assert [(one.where[0].function, round(one.cost.ratio, 2)) for one in found] == [("means", 0.4), ("ranks", 0.2)]
+    assert all(one.cost.low < as_taken < one.cost.high for one, as_taken in zip(found, (0.1, 0.5), strict=True))

@@ -41,14 +41,14 @@ def callee(spot: HotSpot, source_of: SourceOf) -> str:
     return _callee(called, _names(spot.culprit.file, spot.most, source_of)) if called else ""
 
 
-def sure(called: str, ratio: float, samples: int) -> str:
+def sure(called: str, ratio: float, samples: float) -> str:
     """A function with a share of the time, if that is more than half by its interval; else ""."""
     low, _ = proportion.interval(ratio, samples)
     return called if low >= MIN_RATIO else ""
 
 
 def _sure(spot: HotSpot) -> str:
-    return sure(spot.called, spot.called_ratio, spot.samples)
+    return sure(spot.called, spot.called_ratio, spot.effective)
 
 
 def build(file: str, lines: Sequence[int], called: str, source_of: SourceOf) -> str:

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from stepscope.derive.numeric import proportion
 from stepscope.derive.python import line_weights, stack_samples
 from stepscope.derive.python.stack_samples import Spot
 
@@ -29,6 +30,8 @@ class HotSpot:
     statement: Spot | None
     """The line of the loop from which it was reached."""
     samples: int
+    effective: float
+    """Number of samples of one weight whose shares are as uncertain as those of its samples."""
     ratio: float
     """Share of the component's sampled time."""
     tensorflow_ratio: float
@@ -96,6 +99,7 @@ def hot_spot(members: Sequence[Sample], whole: int, loop: tuple[str, str] | None
         most=line_weights.most(spent),
         statement=statement,
         samples=len(members),
+        effective=proportion.effective(s.weight_ns for s in members),
         ratio=weight / whole if whole else 0.0,
         tensorflow_ratio=stack_samples.weight_of(s for s in members if s.in_tensorflow) / weight if weight else 0.0,
         entered=entered.most_common(1)[0][0] if entered else "",

@@ -97,6 +97,8 @@ class Sample:
     """Flag: taken by the thread's CPU clock. False where the thread did not run, or has no such clock."""
     wait: WaitSeen | None = None
     """What the thread did when it was looked at; None: not known."""
+    taken_ns: int | None = None
+    """Weight with which it was taken, before ``ready_time.spread``; None: ``weight_ns``."""
 
     @property
     def culprit(self) -> Spot | None:
@@ -331,6 +333,11 @@ def waiting_ratio(taken: Sequence[Sample], component: ComponentName) -> float | 
 def weight_of(taken: Iterable[Sample]) -> int:
     """Summed duration of samples, ns."""
     return sum(s.weight_ns for s in taken)
+
+
+def taken_of(taken: Iterable[Sample]) -> int:
+    """Summed duration of samples as they were taken, ns."""
+    return sum(s.weight_ns if s.taken_ns is None else s.taken_ns for s in taken)
 
 
 def statement_of(sample: Sample, loop: tuple[str, str] | None, around: Sequence[Spot] = ()) -> Spot | None:
