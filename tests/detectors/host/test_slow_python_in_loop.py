@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from tests.derive.sessions import MS, SCRIPT, US, Frame, Job
+from tests.derive.sessions import MAIN, MS, SCRIPT, US, Frame, Job
 from tests.detectors.asking import codes
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
 from tests.detectors.jobs import MAKE, PERIOD, REPORT, STEPS, sampled, train_loop, unsampled
 
 from stepscope.detectors.host.slow_python_in_loop import DETECTOR
-from stepscope.wire.kinds import Kind
+from stepscope.model.log.waits import WaitSeen
+from stepscope.wire.kinds import Flag, Kind
 
 FIXTURES = Fixtures(
     firing=lambda: sampled(after=50 * MS),
@@ -189,3 +192,64 @@ def test_what_the_next_step_reads_is_not_to_run_less_often(statement: str, first
     job.sources[SCRIPT] = "\n".join(lines)
     (found,) = look(DETECTOR, job)[0]
     assert found.remedies[0].id == first
+
+
+RANKS = """\
+import numpy as np
+def confusion(cm):
+    for c in range(20):
+        cm[c].mean()
+        np.argsort(cm[c])
+def main():
+    for x in data:
+        step(x)
+        confusion(cm)
+"""
+NUMPY_MEAN = Frame(LIBRARY + "site-packages/numpy/_core/_methods.py", "_mean", 120, own=False)
+NUMPY_SORT = Frame(LIBRARY + "site-packages/numpy/_core/fromnumeric.py", "argsort", 1100, own=False)
+
+
+@pytest.mark.parametrize(
+    ("mean", "sort", "line", "end", "said", "remedy"),
+    [
+        (18, 2, 4, None, "confusion (mean)", "call mean less often"),
+        (2, 18, 5, None, "confusion (np.argsort)", "call np.argsort less often"),
+        (11, 9, 4, None, "confusion (mean)", "call mean less often"),
+        (10, 10, 4, 5, "confusion: ", "run confusion every N steps"),
+    ],
+)
+def test_the_line_and_the_call_with_most_of_the_time_are_named(
+    mean: int, sort: int, line: int, end: int | None, said: str, remedy: str
+) -> None:
+    """The place is the lines with more than half of the function's time, the remedy a call only if it is surely so."""
+    job = train_loop(PERIOD - 20 * MS)
+    job.sources["/job/metrics.py"] = RANKS
+    entry = Frame(SCRIPT, "main", REPORT)
+    for number in range(20):
+        at, leaf = (4, NUMPY_MEAN) if number < mean else (5, NUMPY_SORT)
+        moments = [i * PERIOD + (80 + number) * MS for i in range(STEPS)]
+        job.samples(moments, entry, Frame("/job/metrics.py", "confusion", at), leaf, dur=MS)
+    (found,), _ = look(DETECTOR, job)
+    assert (found.where[0].line, found.where[0].end_line) == (line, end)
+    assert said in found.title
+    assert found.remedies[0].text.startswith(remedy)
+
+
+def test_the_time_of_being_ready_counts_where_the_thread_ran() -> None:
+    """On a busy machine the agent meets the thread in the function that lets the interpreter lock go, whichever lost
+    its CPU: by its CPU clock one runs for twice as long as the other, and takes twice as long.
+    """
+    job = train_loop(40 * MS)
+    entry = Frame(SCRIPT, "main", REPORT)
+    means, ranks = Frame("/job/metrics.py", "means", 4), Frame("/job/metrics.py", "ranks", 9)
+    starts = [i * PERIOD for i in range(STEPS)]
+    job.samples([at + 50 * MS for at in starts], entry, means, dur=10 * MS, flags=Flag.CPU)
+    job.samples([at + 90 * MS for at in starts], entry, ranks, dur=5 * MS, flags=Flag.CPU)
+    job.event(WaitSeen(id=7, call="running"))
+    job.look = 7
+    job.samples([at + 95 * MS for at in starts], entry, ranks, dur=45 * MS)
+    job.thread_cpu(STEPS // 10, {MAIN: 25})
+    job.threads = replace(job.threads, wait_ns=3 * job.threads.run_ns)
+    found, _ = look(DETECTOR, job)
+    assert [(one.where[0].function, round(one.cost.ratio, 2)) for one in found] == [("means", 0.4), ("ranks", 0.2)]
+    assert all(one.cost.low < as_taken < one.cost.high for one, as_taken in zip(found, (0.1, 0.5), strict=True))

@@ -19,7 +19,7 @@ from stepscope.causes.general.spent_lines import LEAST, MAX_LINES, MIN_SAMPLES, 
 from stepscope.derive.ledger import build as ledger
 from stepscope.derive.ledger import loop_edges, outside
 from stepscope.derive.numeric import concentration, intervals
-from stepscope.derive.python import stack_samples
+from stepscope.derive.python import doing, stack_samples
 from stepscope.derive.steps import step_makers
 from stepscope.derive.steps.steps import names_of
 from stepscope.wire.kinds import Kind, Trait, kinds_with
@@ -181,7 +181,7 @@ def _by_samples(view: SessionView, samples: list[Sample], least_ns: int) -> list
             Spent(
                 place=view.place(spot.file, spot.line, function=spot.function),
                 ratio=weight / total if total else 0.0,
-                what=called.most_common(1)[0][0].rpartition(".")[2] if called else "",
+                what=doing.public(called.most_common(1)[0][0]) if called else "",
             )
         )
     return sorted(found, key=lambda spent: -spent.ratio)

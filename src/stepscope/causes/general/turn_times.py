@@ -15,7 +15,7 @@ from stepscope.causes.general import phase_lines
 from stepscope.causes.general.spent_lines import LEAST, MAX_LINES, MIN_SAMPLES, Spent
 from stepscope.derive.ledger import own_steps, turn_split, turns
 from stepscope.derive.numeric import intervals
-from stepscope.derive.python import stack_samples
+from stepscope.derive.python import doing, stack_samples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -120,7 +120,7 @@ def _by_statement(view: SessionView, samples: Sequence[Sample], found: Turns) ->
             Spent(
                 place=view.place(file, line, function=function),
                 ratio=stack_samples.weight_of(sample for sample, _ in group) / total if total else 0.0,
-                what=called.most_common(1)[0][0].rpartition(".")[2] if called and itself else "",
+                what=doing.public(called.most_common(1)[0][0]) if called and itself else "",
                 framework=_framework(group),
                 caller=None if itself else view.place(statement.file, statement.line, function=statement.function),
             )

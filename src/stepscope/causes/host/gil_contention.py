@@ -25,7 +25,7 @@ from stepscope.causes.job import busy_span
 from stepscope.causes.system.contention import MIN_SPAN_NS
 from stepscope.derive.machine import thread_cpu
 from stepscope.derive.numeric import proportion
-from stepscope.derive.python import stack_samples
+from stepscope.derive.python import line_weights, stack_samples
 from stepscope.model.log.events import ThreadSeen
 from stepscope.wire.kinds import Flag, Kind, LockState
 
@@ -51,7 +51,7 @@ class Holder:
     spot: Spot
     """Where they are sampled most often."""
     lines: tuple[int, ...]
-    """Lines of that function, most sampled first."""
+    """The fewest lines of that function that have most of its samples, the most sampled first."""
     samples: int
     """Number of samples on that function."""
     in_pipeline: bool
@@ -191,7 +191,7 @@ def _holders(
     found = []
     for key, members in groups.items():
         spots = [spot for _, taken in members for s in taken if ((spot := _spot(s)).file, spot.function) == key]
-        lines = [line for line, _ in Counter(s.line for s in spots if s.line > 0).most_common()] or [0]
+        lines = line_weights.most(line_weights.ranked((spot.line, 1) for spot in spots)) or (0,)
         threads = [thread for thread, _ in members]
         found.append(
             Holder(
@@ -200,7 +200,7 @@ def _holders(
                 wanted=sum(used[t].run + used[t].ready for t in threads),
                 waits=sum(waits[t] for t in threads),
                 spot=stack_samples.Spot(file=key[0], function=key[1], line=lines[0], own=spots[0].own),
-                lines=tuple(lines),
+                lines=lines,
                 samples=len(spots),
                 in_pipeline=_in_pipeline(view, threads),
             )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.numeric import intervals
-from stepscope.derive.python import stack_samples
+from stepscope.derive.python import line_weights, stack_samples
 from stepscope.derive.steps.steps import names_of
 from stepscope.model.log.events import PyFunctionMade
 from stepscope.wire.kinds import Kind
@@ -33,7 +33,7 @@ class InsideFunction:
     file: str
     function: str
     lines: tuple[int, ...]
-    """Its sampled lines, most frequent first."""
+    """The fewest lines that have most of its time, the costliest first."""
     samples: int
     ratio: float
     """Share of the sampled time of the user's code on these threads."""
@@ -119,7 +119,7 @@ def _inside(steps: Steps, threads: Sequence[int]) -> InsideFunction | None:
     """Where the user's code on these threads spends its time during the steady steps."""
     lo, hi = steps.windows
     weights: Counter[tuple[str, str]] = Counter()
-    lines: dict[tuple[str, str], Counter[int]] = {}
+    lines: dict[tuple[str, str], list[tuple[int, int]]] = {}
     below: dict[tuple[str, str], Counter[str]] = {}
     tensorflow: Counter[tuple[str, str]] = Counter()
     for sample in stack_samples.thread_samples(steps.worker, threads):
@@ -129,12 +129,12 @@ def _inside(steps: Steps, threads: Sequence[int]) -> InsideFunction | None:
         key = (culprit.file, culprit.function)
         weights[key] += sample.weight_ns
         tensorflow[key] += sample.weight_ns if sample.in_tensorflow else 0
-        lines.setdefault(key, Counter())[culprit.line] += 1
+        lines.setdefault(key, []).append((culprit.line, sample.weight_ns))
         below.setdefault(key, Counter())[stack_samples.called(sample)] += sample.weight_ns
     if not weights:
         return None
     key = weights.most_common(1)[0][0]
-    samples = lines[key].total()
+    samples = len(lines[key])
     if samples < MIN_SAMPLES:
         return None
     below[key].pop("", None)
@@ -142,7 +142,7 @@ def _inside(steps: Steps, threads: Sequence[int]) -> InsideFunction | None:
     return InsideFunction(
         file=key[0],
         function=key[1],
-        lines=tuple(line for line, _ in lines[key].most_common()),
+        lines=line_weights.most(line_weights.ranked(lines[key])),
         samples=samples,
         ratio=weights[key] / max(1, weights.total()),
         called=called,

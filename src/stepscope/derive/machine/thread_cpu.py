@@ -43,6 +43,12 @@ def used(table: ThreadTable, window: tuple[int, int]) -> dict[int, Use]:
     return found
 
 
+def ready_per_run(table: ThreadTable, window: tuple[int, int]) -> float | None:
+    """Time for which one thread was ready and others had the CPU, per time that it ran; None if that is not known."""
+    use = next(iter(used(table, window).values()), None)
+    return use.ready / use.run if use is not None and use.run else None
+
+
 def waited(table: ThreadTable, at: I64) -> F64:
     """Share of the time in which one thread was ready and had no CPU, in the second of each moment.
 

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive.python import stack_samples
+from stepscope.derive.python import line_weights, stack_samples
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 MOST = 0.5
 MIN_SAMPLES = 8
 """Fewer are too few to name a function."""
-MAX_LINES = 3
 
 Path = tuple["Spot", ...]
 """The user's frames of a stack, outermost first, each function once."""
@@ -32,7 +31,7 @@ class Function:
     file: str
     function: str
     lines: tuple[int, ...]
-    """Its most sampled lines, the first the most."""
+    """The fewest lines that have most of its time, the costliest first."""
     entry: Spot
     """The outermost of the functions on the way to it, at its most sampled line."""
     members: tuple[int, ...]
@@ -73,12 +72,12 @@ def find(stacks: Sequence[tuple[int, Path]], least: float) -> Function | None:
     if not depth:
         return None
     here = [stacks[number][1][depth - 1] for number in inside]
-    lines = Counter(spot.line for spot in here)
+    lines = line_weights.ranked((spot.line, stacks[number][0]) for number, spot in zip(inside, here, strict=True))
     first = Counter(frames[0].line for frames in entries).most_common(1)[0][0]
     return Function(
         file=here[0].file,
         function=stack_samples.plain(here[0].function),
-        lines=tuple(line for line, _ in lines.most_common(MAX_LINES)),
+        lines=line_weights.most(lines) or (here[0].line,),
         entry=next(frames[0] for frames in entries if frames[0].line == first),
         members=tuple(inside),
         weight_ns=sum(stacks[number][0] for number in inside),

@@ -6,7 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from stepscope.derive.python import stack_samples
+from stepscope.derive.numeric import proportion
+from stepscope.derive.python import line_weights, stack_samples
 from stepscope.derive.python.stack_samples import Spot
 
 if TYPE_CHECKING:
@@ -21,12 +22,16 @@ class HotSpot:
     """User code sampled within a component, grouped by function and by the statement of the loop."""
 
     culprit: Spot
-    """The function, with the line most often sampled."""
+    """The function, with its costliest line."""
     lines: tuple[int, ...]
-    """All sampled lines of the function, most frequent first."""
+    """All sampled lines of the function, the costliest first."""
+    most: tuple[int, ...]
+    """The fewest of them that have most of its time."""
     statement: Spot | None
     """The line of the loop from which it was reached."""
     samples: int
+    effective: float
+    """Number of samples of one weight whose shares are as uncertain as those of its samples."""
     ratio: float
     """Share of the component's sampled time."""
     tensorflow_ratio: float
@@ -75,8 +80,9 @@ def up_to(sample: Sample, function: tuple[str, str]) -> Sample:
 
 def hot_spot(members: Sequence[Sample], whole: int, loop: tuple[str, str] | None, around: Sequence[Spot]) -> HotSpot:
     """What samples of one function show, of the ``whole`` sampled time of their component, ns."""
-    culprits = [c for s in members if (c := s.culprit) is not None]
-    lines = [line for line, _ in Counter(c.line for c in culprits if c.line > 0).most_common()]
+    culprits = [(c, s.weight_ns) for s in members if (c := s.culprit) is not None]
+    spent = line_weights.ranked((spot.line, weight) for spot, weight in culprits)
+    lines = tuple(line for line, _ in spent.most_common())
     below: Counter[str] = Counter()
     for sample in members:
         below[stack_samples.called(sample)] += sample.weight_ns
@@ -85,13 +91,15 @@ def hot_spot(members: Sequence[Sample], whole: int, loop: tuple[str, str] | None
     statement = stack_samples.statement_of(members[0], loop, around)
     at = (statement.file, statement.function) if statement is not None else None
     entered = Counter(f for s in members if (f := _entered(s, at)))
-    first = culprits[0]
+    first = culprits[0][0]
     weight = stack_samples.weight_of(members)
     return HotSpot(
         culprit=Spot(file=first.file, function=first.function, line=lines[0] if lines else first.line, own=True),
-        lines=tuple(lines),
+        lines=lines,
+        most=line_weights.most(spent),
         statement=statement,
         samples=len(members),
+        effective=proportion.effective(s.weight_ns for s in members),
         ratio=weight / whole if whole else 0.0,
         tensorflow_ratio=stack_samples.weight_of(s for s in members if s.in_tensorflow) / weight if weight else 0.0,
         entered=entered.most_common(1)[0][0] if entered else "",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from stepscope.derive.python import line_weights
 from stepscope.derive.python.framework_files import AGENT, is_framework
 from stepscope.model.log.events import Code, Stack
 from stepscope.model.log.waits import WaitSeen
@@ -96,6 +97,8 @@ class Sample:
     """Flag: taken by the thread's CPU clock. False where the thread did not run, or has no such clock."""
     wait: WaitSeen | None = None
     """What the thread did when it was looked at; None: not known."""
+    taken_ns: int | None = None
+    """Weight with which it was taken, before ``ready_time.spread``; None: ``weight_ns``."""
 
     @property
     def culprit(self) -> Spot | None:
@@ -305,13 +308,17 @@ def _common(taken: Sequence[Sample]) -> set[tuple[str, str]]:
 
 
 def lines_of(taken: Sequence[Sample]) -> tuple[tuple[str, str, int, int], ...]:
-    """(file, function, first line, last line) of the two user functions most often sampled."""
+    """(file, function, first line, last line) of the two user functions most often sampled, by the lines with most of
+    their samples.
+    """
     culprits = [c for s in taken if (c := s.culprit) is not None]
-    seen: dict[tuple[str, str], list[int]] = {}
-    for spot in culprits:
-        seen.setdefault((spot.file, spot.function), []).append(spot.line)
     order = Counter((c.file, c.function) for c in culprits).most_common(2)
-    return tuple((*key, min(seen[key]), max(seen[key])) for key, _ in order)
+    found = []
+    for key, _ in order:
+        own = ((spot.line, 1) for spot in culprits if (spot.file, spot.function) == key)
+        lines = line_weights.most(line_weights.ranked(own)) or (0,)
+        found.append((*key, min(lines), max(lines)))
+    return tuple(found)
 
 
 def waiting_ratio(taken: Sequence[Sample], component: ComponentName) -> float | None:
@@ -326,6 +333,11 @@ def waiting_ratio(taken: Sequence[Sample], component: ComponentName) -> float | 
 def weight_of(taken: Iterable[Sample]) -> int:
     """Summed duration of samples, ns."""
     return sum(s.weight_ns for s in taken)
+
+
+def taken_of(taken: Iterable[Sample]) -> int:
+    """Summed duration of samples as they were taken, ns."""
+    return sum(s.weight_ns if s.taken_ns is None else s.taken_ns for s in taken)
 
 
 def statement_of(sample: Sample, loop: tuple[str, str] | None, around: Sequence[Spot] = ()) -> Spot | None:

@@ -119,8 +119,7 @@ def _title(view: StepsView, ratio: float, holder: Holder) -> str:
 
 def _places(view: StepsView, waits: LockWaits, holder: Holder) -> tuple[Place, ...]:
     """What the other thread runs, then the line where the step waits."""
-    lines = holder.lines[:3]
-    places = [view.place(holder.spot.file, min(lines), max(lines), holder.spot.function)]
+    places = [view.place(holder.spot.file, min(holder.lines), max(holder.lines), holder.spot.function)]
     if waits.waiting_at is not None:
         spot = waits.waiting_at
         places.append(view.place(spot.file, spot.line, function=spot.function))

@@ -10,14 +10,17 @@ problem.
 
 ## Evidence
 `other_python_ratio`: share of the steady wall time that no probe names, measured as the remainder. `samples_on_code`:
-stack samples of the loop's thread in the function named and in what it calls, with their interval: each of up to three
-functions has its cost. User spans that hold at least half of that time are named, with their share.
+stack samples of the loop's thread in the function named and in what it calls: each of up to three functions has its
+cost. The time for which the thread was ready while others had the CPUs, by the kernel, counts where it ran, by its CPU
+clock; the interval also holds the share by the samples as they were taken. The place is the fewest lines that have more
+than half of the function's time. User spans that hold at least half of that time are named, with their share.
 
 ## Known limits
 In jobs of PyTorch, JAX and NumPy only functions are named whose sampled lines call nothing of these, by their source:
 of the others that the loop calls it is open, and GEN012 has the lines. While a C call holds the interpreter lock, its
 sample is attributed to the next line. Many functions of which none takes a tenth of the time are GEN012's. At 20
-samples a second, a run of 10 s gives shares within about 6 points. Code that reads much memory evicts what the step's
+samples a second, a run of 10 s gives shares within about 6 points; where other processes take the CPUs the interval
+is wider. Code that reads much memory evicts what the step's
 ops read: what their calls may get back is part of the cost's upper end alone.
 
 ## Remedy
@@ -121,8 +124,8 @@ def _nothing(untold: str) -> str:
 
 def _remedies(view: StepsView, found: LoopPython, *, next_waits: bool) -> tuple[Remedy, ...]:
     """``next_waits``: the next step needs what the function returns or changes: it cannot run less often or later."""
-    spot, what = found.top.culprit, found.doing(view)
-    if what and found.top.called_ratio >= doing.MIN_RATIO:
+    spot, what = found.top.culprit, doing.callee(found.top, view.source_of)
+    if what:
         text = (
             f"call {what} less often or on less data: keep what does not change, take only what is used of its result"
         )

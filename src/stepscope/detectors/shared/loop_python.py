@@ -52,6 +52,9 @@ class LoopPython:
     hold between two runs (CFG007): it would be as long on free ones."""
     part: float
     """Part of ``share`` that falls on ``spots``."""
+    interval: tuple[float, float]
+    """Of ``part``: what both weights of the samples allow, those of ``ready_time`` and those with which they were
+    taken. Which of them is right for the time that the thread was ready depends on whether it waited before."""
     spots: tuple[HotSpot, ...]
     """Most sampled first."""
     count: int
@@ -79,9 +82,9 @@ class LoopPython:
         return doing.of_spot(self.top, view.source_of)
 
     def places(self, view: StepsView) -> tuple[Place, ...]:
-        """The most sampled lines of the function, the loop's statement that calls it, user spans around it."""
+        """The lines with most of the function's time, the loop's statement that calls it, user spans around it."""
         culprit, statement = self.top.culprit, self.top.statement
-        lines = self.top.lines[:3] or (culprit.line,)
+        lines = (self.top.lines[:3] if is_loop(view, culprit) else self.top.most) or (culprit.line,)
         where = [view.place(culprit.file, min(lines), max(lines), culprit.function)]
         if statement is not None:
             where.append(view.place(statement.file, statement.line, function=statement.function))
@@ -114,7 +117,7 @@ class LoopPython:
         """With the interval of the samples, and at most what the step's calls get back of the caches. ``least`` and
         ``usual``: shares of the steps that remedies save, if they are less than all of this Python.
         """
-        low, high = proportion.interval(self.part, self.samples)
+        low, high = self.interval
         most = min(1.0, self.share * high + caches.freed(view.anatomy.ratio("call")))
         return cost_of(view, min(self.ratio, usual), low=min(self.share * low, least, usual), high=most)
 
@@ -122,9 +125,7 @@ class LoopPython:
 def in_arrays(view: StepsView, found: LoopPython) -> bool:
     """Whether most of the time at the most sampled spot is in NumPy's own functions: it works on whole arrays."""
     spot = (found.top.culprit.file, found.top.culprit.function)
-    mine = [
-        s for s in view.samples if s.component == "other-python" and (c := s.culprit) and (c.file, c.function) == spot
-    ]
+    mine = [s for s in _between(view) if (c := s.culprit) and (c.file, c.function) == spot]
     inside = [s for s in mine if any(NUMPY in frame.file for frame in s.below_user()[:1])]
     return stack_samples.weight_of(inside) >= MOST * max(1, stack_samples.weight_of(mine))
 
@@ -132,8 +133,7 @@ def in_arrays(view: StepsView, found: LoopPython) -> bool:
 def calls_none(view: StepsView, spot: HotSpot) -> bool:
     """Whether most of a function's time is in Python that calls no framework, where calls are not measured."""
     key = (spot.culprit.file, spot.culprit.function)
-    between = [s for s in view.samples if s.component == "other-python"]
-    mine = [s for s in between if (c := s.culprit) is not None and (c.file, c.function) == key]
+    mine = [s for s in _between(view) if (c := s.culprit) is not None and (c.file, c.function) == key]
     arrays = unmeasured.framework(view) != unmeasured.NUMPY
     return known_python.share(mine, view.source_of, arrays=arrays) >= known_python.MIN_RATIO
 
@@ -171,10 +171,9 @@ def by_function(view: StepsView, found: LoopPython, params: Params) -> tuple[Loo
     """What was found, by the functions that take at least the least ratio of the steps, each with what it calls, the
     costliest first. The lines of the functions that make the steps do not count what they call.
     """
-    between = [s for s in view.samples if s.component == "other-python" and s.culprit is not None]
+    between = _between(view)
     whole = stack_samples.weight_of(between)
-    wanted = {_key(spot.culprit, spot.statement) for spot in found.spots}
-    left = [s for s in between if not s.in_agent and (c := s.culprit) and _key(c, view.statement_of(s)) in wanted]
+    left = _on(view, between, found.spots)
     around, least = view.get(_around), params.min_ratio / found.share * whole
     stacks = [(s.weight_ns, _inner(s, around)) for s in left]
     parts = []
@@ -184,6 +183,7 @@ def by_function(view: StepsView, found: LoopPython, params: Params) -> tuple[Loo
             replace(
                 found,
                 part=chosen.weight_ns / whole,
+                interval=_interval(mine, between),
                 spots=(hot_spots.hot_spot(mine, whole, view.loop, view.callers),),
                 count=len(mine),
             )
@@ -191,6 +191,26 @@ def by_function(view: StepsView, found: LoopPython, params: Params) -> tuple[Loo
         rest = sorted(set(range(len(left))) - set(chosen.members))
         left, stacks = [left[number] for number in rest], [stacks[number] for number in rest]
     return tuple(sorted(parts, key=lambda part: -part.part))
+
+
+def _between(view: StepsView) -> list[Sample]:
+    """The samples of the user's code between the calls that are known."""
+    return [s for s in view.spread if s.component == "other-python" and s.culprit is not None]
+
+
+def _on(view: StepsView, between: Sequence[Sample], spots: Sequence[HotSpot]) -> list[Sample]:
+    """Those on some spots."""
+    wanted = {_key(spot.culprit, spot.statement) for spot in spots}
+    return [s for s in between if not s.in_agent and (c := s.culprit) and _key(c, view.statement_of(s)) in wanted]
+
+
+def _interval(mine: Sequence[Sample], between: Sequence[Sample]) -> tuple[float, float]:
+    """Of the share of some samples of those between the steps: from the lowest to the highest by either weight."""
+    sides = []
+    for weight in (stack_samples.weight_of, stack_samples.taken_of):
+        of = proportion.effective(weight([sample]) for sample in between)
+        sides.append(proportion.interval(weight(mine) / max(1, weight(between)), of))
+    return min(low for low, _ in sides), max(high for _, high in sides)
 
 
 def _key(culprit: Spot, statement: Spot | None) -> tuple[str, str, int]:
@@ -218,9 +238,11 @@ def find(view: StepsView, params: Params, wanted: Callable[[HotSpot], bool]) -> 
         and wanted(s)
         and waiting.get((s.culprit.file, s.culprit.function), 0.0) < MAX_WAITING * s.ratio
     )
+    between = _between(view)
     found = LoopPython(
         share=share,
         part=sum(s.ratio for s in mine),
+        interval=_interval(_on(view, between, mine), between),
         spots=mine,
         count=sum(s.samples for s in mine),
         samples=sum(s.samples for s in every),

@@ -173,7 +173,8 @@ def inside_text(view: StepsView, function: PythonFunction) -> str:
     inside, name = function.inside, function.name
     if inside is None or inside.ratio < MOST:
         return ""
-    what = doing.build(inside.file, inside.lines[0], inside.called, inside.called_ratio, view.source_of)
+    called = doing.sure(inside.called, inside.called_ratio, inside.samples)
+    what = doing.build(inside.file, inside.lines, called, view.source_of)
     own = inside.function == name.text or (inside.file == name.file and name.line <= inside.lines[0] <= name.end_line)
     where = f"line {inside.lines[0]}" if own else inside.function
     return f", most of it in {where}" + (f" ({what})" if what else "")
@@ -184,9 +185,8 @@ def own_places(view: StepsView, function: PythonFunction) -> list[Place]:
     name, inside = function.name, function.inside
     places = [view.place(name.file, name.line, name.end_line, name.text)] if name.file else []
     if inside is not None:
-        lines = inside.lines[:3]
         at = 0 if function.wraps is not None else len(places)
-        places.insert(at, view.place(inside.file, min(lines), max(lines), inside.function))
+        places.insert(at, view.place(inside.file, min(inside.lines), max(inside.lines), inside.function))
     return places
 
 
