@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from stepscope.derive.ledger import pauses
+from stepscope.derive.numeric import intervals, proportion
 from stepscope.tables.findings import Cost
 
 if TYPE_CHECKING:
+    from stepscope.derive.numeric.intervals import Intervals
+    from stepscope.derive.steps.steps import Steps
     from stepscope.derive.view import SessionView
+    from stepscope.tables.records import F64
 
 
 def compute_ratio(view: SessionView) -> float:
@@ -38,6 +44,18 @@ def _mean_of_all(view: SessionView) -> float:
     return pauses.mean_ns(view.steps) if view.steps is not None else 0.0
 
 
+def in_steps(steps: Steps, spans: Intervals) -> F64:
+    """Time within disjoint sorted spans in each steady step: float64[steady step] in ns."""
+    return intervals.clipped_sum(*steps.windows, spans).astype(float)
+
+
+def _reach(steps: Steps, each: F64) -> float:
+    """How far a share may be off as only some of the steps were timed; those between two gaps are neighbours."""
+    at, (starts, ends) = np.flatnonzero(steps.steady), steps.windows
+    groups = np.flatnonzero(np.diff(at, prepend=at[:1] - 2) > 1)
+    return proportion.reach(each, (ends - starts).astype(float), groups, steps.count)
+
+
 def _clip(value: float) -> float:
     return float(min(1.0, max(0.0, value)))
 
@@ -52,6 +70,7 @@ def cost_of(
     ns_per_step: int | None = None,
     turn_ratio: float | None = None,
     by_time: bool = False,
+    each: F64 | None = None,
 ) -> Cost:
     """Cost of a share of the steady wall time, within 0-1, with nanoseconds of the mean step.
 
@@ -61,11 +80,17 @@ def cost_of(
     Where the mean of all steps is known to be another than that of the timed ones, the interval holds what that may
     mean: a cost of something rare and long, of which the timed steps hold too few or too many. Not so if ``by_time``: a
     share of all the time, from what is sampled by time, whether steps were timed or counted.
+
+    ``each``: what the share is of each steady step, in ns (``in_steps``). Where other steps were only counted, the
+    interval then holds the error of that sample: of something that few steps have, chance decides how many were timed.
     """
     steps = view.steps
     trace = view.traces.main
     mean = steps.steady_ns / steps.steady_count if steps else trace.periods.mean_ns if trace is not None else 0.0
     ends = min(ratio, ratio if low is None else low), max(ratio, ratio if high is None else high)
+    if steps is not None and each is not None:
+        off = _reach(steps, each)
+        ends = min(ends[0], ratio - off), max(ends[1], ratio + off)
     if ns_per_step is None and turn_ratio is None and not by_time:
         ends = _of_all_steps(view, *ends)
     return Cost(
