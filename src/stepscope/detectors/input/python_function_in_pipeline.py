@@ -91,7 +91,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
             ),
             *((_in_graph(function),) if function.wraps is None else ()),
             _with_numpy(name),
-            drawn.keep_the_rest(draw) if draw is not None else _OFFLINE,
+            *drawn.keeping(draw, _OFFLINE),
             Remedy(id="batch-the-python", text="or call it on whole batches (batch before the map)"),
         ),
         about=pipeline_python.about(function),

@@ -76,7 +76,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
                 text="build the dataset from files or arrays and do the generator's work with tf.data ops in "
                 "map(num_parallel_calls=tf.data.AUTOTUNE)",
             ),
-            drawn.keep_the_rest(draw) if draw is not None else _OFFLINE,
+            *drawn.keeping(draw, _OFFLINE),
             *_otherwise(view, function),
         ),
         explanation="The Python code that makes the batches was timed call by call. It runs under the interpreter "
