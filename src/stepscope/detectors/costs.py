@@ -33,11 +33,16 @@ def _of_all_steps(view: SessionView, low: float, high: float) -> tuple[float, fl
     steps = view.steps
     if steps is None:
         return low, high
-    timed, every = steps.steady_ns / steps.steady_count, view.get(_mean_of_all)
+    timed, every = steps.steady_ns / steps.steady_count, step_ns(view)
     if abs(every - timed) < APART * every:
         return low, high
     least, most = (low * timed - max(0.0, timed - every)) / every, (high * timed + max(0.0, every - timed)) / every
     return min(low, least), max(high, most)
+
+
+def step_ns(view: SessionView) -> float:
+    """Time of the mean step of all, as reports give it: what a share is in ns. 0 without steps."""
+    return view.get(_mean_of_all)
 
 
 def _mean_of_all(view: SessionView) -> float:
@@ -72,7 +77,7 @@ def cost_of(
     by_time: bool = False,
     each: F64 | None = None,
 ) -> Cost:
-    """Cost of a share of the steady wall time, within 0-1, with nanoseconds of the mean step.
+    """Cost of a share of the steady wall time, within 0-1, with the nanoseconds that it is of ``step_ns``.
 
     A cost paid once is a share of another time: it has its own ``ns_per_step``, spread over all steps. So has one that
     is paid between the steps of each turn: ``ratio`` is then a share of the turn, as ``turn_ratio`` is.
@@ -86,7 +91,7 @@ def cost_of(
     """
     steps = view.steps
     trace = view.traces.main
-    mean = steps.steady_ns / steps.steady_count if steps else trace.periods.mean_ns if trace is not None else 0.0
+    mean = step_ns(view) if steps else trace.periods.mean_ns if trace is not None else 0.0
     ends = min(ratio, ratio if low is None else low), max(ratio, ratio if high is None else high)
     if steps is not None and each is not None:
         off = _reach(steps, each)

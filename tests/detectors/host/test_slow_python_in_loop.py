@@ -6,9 +6,11 @@ import pytest
 from tests.derive.sessions import MS, SCRIPT, US, Frame, Job
 from tests.detectors.asking import codes
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
-from tests.detectors.jobs import MAKE, PERIOD, REPORT, STEPS, sampled, train_loop, unsampled
+from tests.detectors.jobs import MAIN_CALL, MAKE, PERIOD, REPORT, STEPS, sampled, train_loop, unsampled
 
+from stepscope.derive.ledger import pauses
 from stepscope.detectors.host.slow_python_in_loop import DETECTOR
+from stepscope.tables.units import format_ns
 from stepscope.wire.kinds import Kind
 
 FIXTURES = Fixtures(
@@ -189,3 +191,17 @@ def test_what_the_next_step_reads_is_not_to_run_less_often(statement: str, first
     job.sources[SCRIPT] = "\n".join(lines)
     (found,) = look(DETECTOR, job)[0]
     assert found.remedies[0].id == first
+
+
+def test_the_time_a_step_is_of_the_mean_of_all_steps() -> None:
+    """A third of the steps was only counted, and took longer: the ms are the share of the report's mean step."""
+    job, begin, hidden = sampled(after=50 * MS), STEPS * PERIOD, 100 * PERIOD
+    job.gap(begin - MS, hidden, STEPS // 2, Kind.FUNCTION)
+    job.function(**MAIN_CALL).every(PERIOD, 3, dur=50 * MS, start=begin + hidden)
+    view = job.view()
+    assert view.steps is not None
+    mean = pauses.mean_ns(view.steps)
+    (found,) = look(DETECTOR, job)[0]
+    assert mean == pytest.approx(4 / 3 * PERIOD, rel=0.05)
+    assert found.cost.ns_per_step == pytest.approx(found.cost.ratio * mean, abs=1)
+    assert f"takes {format_ns(found.cost.ratio * mean)} a step" in found.title

@@ -34,7 +34,7 @@ from stepscope.causes.general import waits
 from stepscope.derive.numeric import concentration, intervals
 from stepscope.derive.python import doing
 from stepscope.derive.steps import calls, rare
-from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of, in_steps
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of, in_steps, step_ns
 from stepscope.detectors.shared import general_loss
 from stepscope.tables.findings import Evidence, Remedy
 from stepscope.tables.place import Place
@@ -162,7 +162,7 @@ def _finding(view: StepsView, rows: list[NamedTime], ratio: float, least: float)
     else:
         what = "hooks of the session" if in_session else "callback hooks"
         title = (
-            f"{len(rows)} {what} together take {format_ns(ratio * mean)} of every step "
+            f"{len(rows)} {what} together take {format_ns(ratio * step_ns(view))} of every step "
             f"({share} of the time), {kind} the most"
         )
     return Seen(
