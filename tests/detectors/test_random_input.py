@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import pytest
-from tests.derive.sessions import MS, SCRIPT, Job
-from tests.detectors.jobs import pulled, sampled
+from tests.derive.sessions import MS, POOL, SCRIPT, Frame, Job
+from tests.detectors.jobs import PERIOD, STEPS, pulled, sampled
 from tests.detectors.trend_jobs import starting
 
 from stepscope.detectors.base import run
 from stepscope.detectors.registry import ALL
 from stepscope.tables.findings import Finding
 
-DRAWS = "import numpy as np\n" + "\n" * 13 + "def decode(x):\n    return x[np.random.permutation(3)]\n"
+HEAD = "import numpy as np\n" + "\n" * 13
+DRAWS = HEAD + "def decode(x):\n    x = np.sort(x)\n    return x[np.random.permutation(3)]\n"
 """The function of the jobs here stands in line 15."""
 SAME = DRAWS.replace("np.random.permutation(3)", "np.argsort(x)")
+FIRST = HEAD + "def decode(x):\n    x = np.random.normal(x)\n    return np.sort(x)\n"
+"""Nothing precedes what is drawn."""
 KEEPING = ("cache", "offline", "TFRecord", "once before the loop")
 
 
@@ -41,12 +44,27 @@ def with_source(job: Job, source: str) -> Job:
 def test_python_of_the_pipeline(role: str, code: str) -> None:
     """What it draws with is named, and what comes before it may be kept; what draws nothing may be kept itself."""
     (drawn,) = texts(with_source(pulled(60 * MS, python=58 * MS, role=role), DRAWS), code)
-    assert "before the random op (np.random.permutation in line 16)" in drawn
+    assert "the work before the random op (np.random.permutation in line 17)" in drawn
     assert "cache(), then a map with the random op" in drawn
     (kept,) = texts(with_source(pulled(60 * MS, python=58 * MS, role=role), SAME), code)
     assert "if its output is the same every time" in kept
     (unknown,) = texts(pulled(60 * MS, python=58 * MS, role=role), code)
     assert unknown == kept
+
+
+@pytest.mark.parametrize(("role", "code"), [("numpy_function", "INP002"), ("generator", "INP003"), ("", "INP001")])
+def test_nothing_is_kept_where_no_work_precedes_what_is_drawn(role: str, code: str) -> None:
+    """A function that begins with a draw has nothing to cache."""
+    assert texts(with_source(pulled(60 * MS, python=58 * MS if role else 0, role=role), FIRST), code) == []
+
+
+@pytest.mark.parametrize(("line", "kept"), [(16, True), (17, False), (18, False)])
+def test_samples_say_whether_the_work_precedes_what_is_drawn(line: int, *, kept: bool) -> None:
+    """Calls above the draw that cost nothing are not worth keeping; the draw itself, and what follows it, neither."""
+    source = HEAD + "def decode(x):\n    x = np.sort(x)\n    x = np.random.normal(x)\n    return np.sort(x)\n"
+    job = with_source(pulled(60 * MS, python=58 * MS, role="generator"), source)
+    job.samples([i * PERIOD + 30 * MS for i in range(STEPS)], Frame(SCRIPT, "decode", line), thread=POOL)
+    assert (texts(job, "INP003") != []) == kept
 
 
 @pytest.mark.parametrize(("source", "names"), [(DRAWS, True), (SAME, False)])

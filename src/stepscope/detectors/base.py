@@ -16,7 +16,7 @@ from stepscope.causes.system import contention, gpu, memory_leak, resources, ste
 from stepscope.derive import job_framework, steps_view, unmeasured
 from stepscope.derive.python import stack_samples
 from stepscope.detectors import one_step, remedies
-from stepscope.detectors.costs import compute_ratio, cost_of
+from stepscope.detectors.costs import compute_ratio, cost_of, in_steps, step_ns
 from stepscope.detectors.ranking import meet, rank
 from stepscope.detectors.signals import HINTS, IN_FILES, OF_DEVICES, Signal, given, hint, imported_hint
 from stepscope.model.frameworks import NOT_FOR, TF_DATA
@@ -327,9 +327,11 @@ __all__ = [
     "Undecided",
     "compute_ratio",
     "cost_of",
+    "in_steps",
     "meet",
     "present",
     "rank",
     "run",
     "severity_of",
+    "step_ns",
 ]

@@ -225,9 +225,9 @@ def _step_times(steps: Steps) -> StepTimes:
 def components(view: SessionView) -> tuple[Component, ...]:
     """The split of the mean step, the largest share first."""
     anatomy = view.anatomy
-    if anatomy is None:
+    if anatomy is None or not anatomy.wall_ns:
         return ()
-    found = []
+    found, mean = [], pauses.mean_ns(anatomy.steps)
     for name, about in COMPONENTS.items():
         ratio = anatomy.ratio(name)
         if ratio <= 0:
@@ -238,7 +238,7 @@ def components(view: SessionView) -> tuple[Component, ...]:
                 component=name,
                 pipeline_stage=about.stage,
                 ratio=ratio,
-                ns_per_step=round(anatomy.mean_ns(name)),
+                ns_per_step=round(ratio * mean),
                 name=who,
                 where=where,
             )

@@ -99,7 +99,7 @@ class Cost(Struct, frozen=True, kw_only=True):
     """The predicted gain of the remedy. ``ratio`` of steady wall time, with its interval.
 
     A cost that is paid once (exposed stage "initialization") is a share of the time from model building to the last
-    step. ``ns_per_step``: of the mean steady step; a cost paid once is spread over all steps of the run.
+    step. ``ns_per_step``: the same of the mean of all steps; a cost paid once is spread over all steps of the run.
     """
 
     ratio: float

@@ -103,3 +103,33 @@ def test_methods_of_the_same_object_are_followed() -> None:
 def test_what_does_not_parse_is_not_known() -> None:
     """Nothing is claimed of Python of another version."""
     assert random_draws.of_function("def f(:", 1) is None
+
+
+@pytest.mark.parametrize(
+    ("body", "works"),
+    [
+        ("def f(x):\n    x = np.random.normal(x)\n    return np.sort(x)", False),
+        ("def f(x):\n    x = np.sort(x)\n    return np.random.normal(x)", True),
+        ("def f(x): return tf.image.random_flip_left_right(tf.io.decode_png(x))", True),
+        ("def f(x): return tf.image.random_flip_left_right(x)", False),
+        ("def f(x):\n    x = np.sort(x)\n    return helper(x)", True),
+        ("def f(x): return helper(np.sort(x))", True),
+        ("def f(x): return helper(x)", False),
+        ("def f(x):\n    t = time.perf_counter()\n    r = default_rng()\n    return r.normal(len(x))", False),
+        ("def f(x):\n    for i in x:\n        i += 1\n    return state.normal()", True),
+        ("def f(x):\n    for i in x:\n        yield state.normal()\n        np.sort(x)", False),
+        ("def f(x):\n    def later(y):\n        return np.sort(y)\n    return later(state.normal())", False),
+    ],
+)
+def test_work_before_what_is_drawn(body: str, *, works: bool) -> None:
+    """Calls and loops above it or in what it is given, in its callers too; clocks and generators are none."""
+    found = draw(f"import time\n{body}")
+    assert found is not None
+    assert found.after_work is works
+
+
+def test_work_before_an_op_of_a_graph_is_known_by_its_line() -> None:
+    """None without a source, or without a line."""
+    source = "def f(x):\n    x = g(x)\n    return h(x)\n"
+    assert [random_draws.works_before(source, 1, line) for line in (0, 2, 3)] == [None, False, True]
+    assert random_draws.works_before("", 1, 3) is None

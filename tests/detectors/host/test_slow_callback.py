@@ -183,3 +183,35 @@ def test_like_work_in_each_call_stays_each_batch() -> None:
         callback.at(number * PERIOD + 30 * MS, (20 + 13 * number % 30) * MS)
     (found,) = find(job)
     assert "on every batch" in found.title
+
+
+def in_windows(*, counted: int) -> Job:
+    """A fit of 10 windows of 25 steps, and as many counted after each; its callback takes 40 ms in each tenth call."""
+    job = Job()
+    run, hooks, at, number = job.execution("train"), job.call(Kind.HOOK, "on_train_batch_end"), 0, 0
+    callback = job.callback("Plotter.on_train_batch_end")
+    for _ in range(10):
+        for _ in range(25):
+            dur = 40 * MS if number % 10 == 3 else 10 * US
+            run.at(at, 15 * MS, arg=1)
+            hooks.at(at + 15 * MS, dur + 10 * US)
+            callback.at(at + 15 * MS, dur)
+            at, number = at + 16 * MS + dur, number + 1
+        if counted:
+            job.gap(at - 2 * MS, 20 * counted * MS, counted)
+            at, number = at + 20 * counted * MS, number + counted
+    run.at(at, 15 * MS, arg=1)
+    job.loop("fit", line=50).at(0, at + 16 * MS)
+    job.ended_ns = at + 16 * MS
+    return job
+
+
+@pytest.mark.parametrize(("counted", "least"), [(0, 0.0), (100, 0.08)])
+def test_few_long_calls_of_many_make_a_wide_interval(counted: int, least: float) -> None:
+    """25 of the timed calls take all of the time: of 1,250 steps it could be a third more; of the timed it is exact."""
+    found = next(one for one in find(in_windows(counted=counted)) if one.code == "HST004")
+    assert found.cost.ratio == pytest.approx(0.2, abs=0.02)
+    reach = found.cost.high - found.cost.ratio
+    assert least / 2 <= found.cost.ratio - found.cost.low
+    assert least <= 2 * reach
+    assert (reach < 0.02) == (counted == 0)

@@ -8,10 +8,12 @@ import pytest
 from tests.derive.sessions import MAIN, MS, SCRIPT, US, Frame, Job
 from tests.detectors.asking import codes
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
-from tests.detectors.jobs import MAKE, PERIOD, REPORT, STEPS, sampled, train_loop, unsampled
+from tests.detectors.jobs import MAIN_CALL, MAKE, PERIOD, REPORT, STEPS, sampled, train_loop, unsampled
 
+from stepscope.derive.ledger import pauses
 from stepscope.detectors.host.slow_python_in_loop import DETECTOR
 from stepscope.model.log.waits import WaitSeen
+from stepscope.tables.units import format_ns
 from stepscope.wire.kinds import Flag, Kind
 
 FIXTURES = Fixtures(
@@ -253,3 +255,17 @@ def test_the_time_of_being_ready_counts_where_the_thread_ran() -> None:
     found, _ = look(DETECTOR, job)
     assert [(one.where[0].function, round(one.cost.ratio, 2)) for one in found] == [("means", 0.4), ("ranks", 0.2)]
     assert all(one.cost.low < as_taken < one.cost.high for one, as_taken in zip(found, (0.1, 0.5), strict=True))
+
+
+def test_the_time_a_step_is_of_the_mean_of_all_steps() -> None:
+    """A third of the steps was only counted, and took longer: the ms are the share of the report's mean step."""
+    job, begin, hidden = sampled(after=50 * MS), STEPS * PERIOD, 100 * PERIOD
+    job.gap(begin - MS, hidden, STEPS // 2, Kind.FUNCTION)
+    job.function(**MAIN_CALL).every(PERIOD, 3, dur=50 * MS, start=begin + hidden)
+    view = job.view()
+    assert view.steps is not None
+    mean = pauses.mean_ns(view.steps)
+    (found,) = look(DETECTOR, job)[0]
+    assert mean == pytest.approx(4 / 3 * PERIOD, rel=0.05)
+    assert found.cost.ns_per_step == pytest.approx(found.cost.ratio * mean, abs=1)
+    assert f"takes {format_ns(found.cost.ratio * mean)} a step" in found.title

@@ -17,7 +17,7 @@ FIXTURES = Fixtures(
         cost=0.6,
         where=(("train.py", 15), ("train.py", 71)),
         metrics=("input_wait_ratio", "python_busy_ratio", "disturbed_ratio", "python_ns_per_batch"),
-        title=("input generator decode", "59.7 ms of 100 ms"),
+        title=("input generator decode", "58 ms per batch", "steps wait 60 % of their time for it"),
         introduced="data preparation",
         pipeline_stage="preprocessing",
         remedy="use-tf-data-map",
@@ -50,6 +50,15 @@ def test_waits_for_the_lock_are_the_inputs_beside_other_processes(got: float, ot
         waits = {e.metric: e.refs for e in one.evidence}["lock_wait_ratio"]
         assert waits == ("component:other-python",)
         assert one.cost.ratio == pytest.approx(0.7, abs=0.1)
+
+
+def test_its_own_time_the_wait_and_the_cost_are_told_apart() -> None:
+    """It runs 90 % of the time and steps wait 45 %: what its absence saves is said as a cost, not as time it takes."""
+    job = pulled(45 * MS, python=90 * MS, role="generator")
+    job.machine(10, cpus=2, got=1.0, waiting=0.5, others=1.5)
+    (found,) = look(DETECTOR, job)[0]
+    assert "90 ms per batch; steps wait 45 % of their time for" in found.title
+    assert "of the step" not in " ".join(remedy.text for remedy in found.remedies)
 
 
 @pytest.mark.parametrize(("calls", "single"), [(1, False), (8, True)])

@@ -7,8 +7,10 @@ Serves INP001 to INP004, INP010, GRF003 and GEN001.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from stepscope.derive.input import pipeline_python
 from stepscope.derive.python import random_draws
 from stepscope.derive.python.random_draws import Draw
 from stepscope.model.log.events import Traced
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.graph.index import GraphIndex
     from stepscope.derive.input.pipeline_python import PythonFunction
-    from stepscope.derive.python.stack_samples import Spot
+    from stepscope.derive.python.stack_samples import Sample, Spot
     from stepscope.derive.view import SessionView
     from stepscope.model.log.events import DatasetMade
 
@@ -30,11 +32,32 @@ _OPS = (
 _NO_DRAW = ("RandomDataset", "StatelessRandomGet")
 
 
+LEAST = 0.1
+"""Share of a function's samples that are work before what it draws, from which that is worth keeping."""
+MIN_SAMPLES = 20
+"""Fewer do not say that there is none: the source does then."""
+
+
 def of_function(view: SessionView, function: PythonFunction) -> Draw | None:
-    """Of user Python that the pipeline runs."""
-    if function.wraps is not None:
-        return _in_source(view, function.wraps.file, function.wraps.lines[0])
-    return _in_source(view, function.name.file, function.name.line)
+    """Of user Python that the pipeline runs. Where it was sampled, samples say whether it works before."""
+    name, wraps = function.name, function.wraps
+    file, line = (name.file, name.line) if wraps is None else (wraps.file, wraps.lines[0])
+    draw = _in_source(view, file, line)
+    if draw is None or view.steps is None:
+        return draw
+    sides = [side for sample in pipeline_python.samples(view.steps, function) if (side := _side(draw, file, sample))]
+    if len(sides) < MIN_SAMPLES:
+        return draw
+    return replace(draw, after_work=sides.count("before") >= LEAST * len(sides))
+
+
+def _side(draw: Draw, file: str, sample: Sample) -> str:
+    """Whether a sample lies ``before`` what is drawn, or ``after`` its beginning; "" outside of these functions."""
+    for turn in draw.path:
+        lines = [f.line for f in sample.frames if f.file == file and turn.first <= f.line <= turn.last]
+        if lines:
+            return "before" if lines[-1] < turn.line else "after"
+    return ""
 
 
 def at(view: SessionView, spot: Spot) -> Draw | None:
@@ -47,9 +70,12 @@ def of_datasets(view: SessionView, made: Iterable[DatasetMade]) -> Draw | None:
     for dataset in made:
         if not dataset.fn_file:
             continue
-        draw = _in_source(view, dataset.fn_file, dataset.fn_line) or _in_graphs(view, dataset)
+        draw = _in_source(view, dataset.fn_file, dataset.fn_line)
         if draw is not None:
             return draw
+        if (op := _in_graphs(view, dataset)) is not None:
+            source = view.source_of(dataset.fn_file) or ""
+            return replace(op, after_work=random_draws.works_before(source, dataset.fn_line, op.line))
     return None
 
 

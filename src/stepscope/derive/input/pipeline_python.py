@@ -18,6 +18,7 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from stepscope.derive.python.stack_samples import Sample
     from stepscope.derive.steps.steps import Steps
     from stepscope.model.log.events import Name
 
@@ -113,6 +114,14 @@ def build(steps: Steps) -> tuple[PythonFunction, ...]:
 
 MIN_SAMPLES = 5
 """Fewer samples do not support statements about lines."""
+
+
+def samples(steps: Steps, function: PythonFunction) -> list[Sample]:
+    """Of the threads that run a function, during the steady steps."""
+    records, (lo, hi) = steps.worker.records, steps.windows
+    mine = (records.kind == Kind.PYFUNC) & (records.name == function.name.id)
+    threads = np.unique(records.thread[mine]).tolist()
+    return [s for s in stack_samples.thread_samples(steps.worker, threads) if lo[0] <= s.at < hi[-1]]
 
 
 def _inside(steps: Steps, threads: Sequence[int]) -> InsideFunction | None:

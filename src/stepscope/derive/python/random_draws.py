@@ -7,13 +7,16 @@ executed, no types are known. What is drawn by code of other files is not seen: 
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stepscope.derive.python import loop_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+    _Placed = ast.expr | ast.stmt
 
 _MODULES = ("random", "secrets", "numpy.random", "scipy.stats", "albumentations", "imgaug")
 """Modules whose functions draw."""
@@ -31,6 +34,12 @@ _GENERATORS = frozenset(
 """Last words of what makes a generator: its methods draw."""
 _GIVEN = frozenset({"rng", "random_state"})
 """Arguments that are generators by their names."""
+_NO_WORK = frozenset(
+    f"?{name}" for name in ("range", "len", "enumerate", "zip", "int", "float", "str", "isinstance", "print", "super")
+)
+"""Callees that are no work worth keeping; those of ``time`` are none either."""
+_LOOPS = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +49,26 @@ class Draw:
     name: str
     """As the source has it, "np.random.randint"."""
     line: int
+    path: tuple[Turn, ...] = ()
+    """From the function that draws outwards to the one that was asked for."""
+    after_work: bool | None = None
+    """Whether the source shows work before it, in these functions; None: the source is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The line at which a function draws, or calls what does."""
+
+    first: int
+    last: int
+    line: int
 
 
 @dataclass(slots=True)
 class _File:
     """What the names of one file stand for."""
 
-    functions: dict[str, list[ast.AST]] = field(default_factory=dict)
+    functions: dict[str, list[_Function]] = field(default_factory=dict)
     """By name; of methods ``.name``."""
     imports: dict[str, str] = field(default_factory=dict)
     generators: set[str] = field(default_factory=set)
@@ -61,33 +83,87 @@ def of_function(source: str, line: int) -> Draw | None:
     if tree is None:
         return None
     known = _names(tree)
-    for function in _reached(tree, line, known):
-        draws = [draw for node in ast.walk(function) if (draw := _draw(node, known)) is not None]
+    for function, callers in _reached(tree, line, known):
+        called = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
+        draws = [(draw, node) for node in called if (draw := _draw(node, known)) is not None]
         if draws:
-            return min(draws, key=lambda draw: draw.line)
+            draw, node = min(draws, key=lambda found: found[0].line)
+            path = ((function, node), *callers)
+            return replace(
+                draw,
+                path=tuple(Turn(_first(f), f.end_lineno or f.lineno, at.lineno) for f, at in path),
+                after_work=any(_works_before(f, at, known) for f, at in path),
+            )
     return None
+
+
+def works_before(source: str, first: int, line: int) -> bool | None:
+    """Whether the function that begins at ``first`` works before a line of it; None: not known."""
+    tree = loop_source.parsed(source)
+    if tree is None or line <= 0:
+        return None
+    found = _functions_at(tree, first)
+    known, at = _names(tree), ast.Pass(lineno=line)
+    return any(_works_before(function, at, known) for function in found) if found else None
+
+
+def _works_before(function: _Function, at: _Placed, known: _File) -> bool:
+    """Whether calls or loops of a function end above a node, or are in what the call there is given."""
+    inside = [node for call in ast.walk(function) if _calls(call, at) for node in ast.walk(call) if node is not call]
+    return any(
+        _is_work(node, known) and (end < at.lineno or any(node is one for one in inside))
+        for node, end in _own_nodes(function)
+    )
+
+
+def _calls(node: ast.AST, at: _Placed) -> bool:
+    return isinstance(node, ast.Call) and (node is at or node.func is at)
+
+
+def _own_nodes(function: _Function) -> Iterator[tuple[ast.AST, int]]:
+    """What a function itself runs, each with its last line; not the bodies of functions that it defines."""
+    left: list[ast.AST] = [function.body] if isinstance(function, ast.Lambda) else list(function.body)
+    while left:
+        node = left.pop()
+        if isinstance(node, _FUNCTIONS):
+            continue
+        yield node, getattr(node, "end_lineno", 0) or 0
+        left += ast.iter_child_nodes(node)
+
+
+def _is_work(node: ast.AST, known: _File) -> bool:
+    if isinstance(node, _LOOPS):
+        return True
+    if not isinstance(node, ast.Call) or _draw(node, known) is not None:
+        return False
+    name = _resolved(node.func, known)
+    return name not in _NO_WORK and name.partition(".")[0] != "time" and name.rpartition(".")[2] not in _GENERATORS
 
 
 def reached(tree: ast.Module, line: int) -> Iterator[ast.AST]:
     """The function around a line, and those of the same file that it names, and they."""
-    return _reached(tree, line, _names(tree))
+    return (function for function, _ in _reached(tree, line, _names(tree)))
 
 
-def _reached(tree: ast.Module, line: int, known: _File) -> Iterator[ast.AST]:
-    left = _functions_at(tree, line)
+def _reached(
+    tree: ast.Module, line: int, known: _File
+) -> Iterator[tuple[_Function, tuple[tuple[_Function, _Placed], ...]]]:
+    """Each with the functions that it is reached through, its caller first, and where they name it."""
+    left: list[tuple[_Function, tuple[tuple[_Function, _Placed], ...]]]
+    left = [(function, ()) for function in _functions_at(tree, line)]
     seen: set[int] = set()
     while left:
-        function = left.pop(0)
+        function, callers = left.pop(0)
         if id(function) in seen:
             continue
         seen.add(id(function))
-        yield function
-        left += [callee for name in _mentions(function) for callee in known.functions.get(name, [])]
+        yield function, callers
+        for name, at in _mentions(function):
+            left += [(callee, ((function, at), *callers)) for callee in known.functions.get(name, [])]
 
 
-def _functions_at(tree: ast.Module, line: int) -> list[ast.AST]:
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-    found = [n for n in ast.walk(tree) if isinstance(n, kinds) and _first(n) <= line <= (n.end_lineno or n.lineno)]
+def _functions_at(tree: ast.Module, line: int) -> list[_Function]:
+    found = [n for n in ast.walk(tree) if isinstance(n, _FUNCTIONS) and _first(n) <= line <= (n.end_lineno or n.lineno)]
     last = max((_first(n) for n in found), default=0)
     return [n for n in found if _first(n) == last]
 
@@ -133,13 +209,13 @@ def _note(known: _File, target: ast.expr, value: ast.expr, *, local: bool) -> No
         known.generators.add(name)
 
 
-def _mentions(function: ast.AST) -> Iterator[str]:
-    """Functions that a body names: called, or handed on."""
+def _mentions(function: ast.AST) -> Iterator[tuple[str, _Placed]]:
+    """Functions that a body names, and where: called, or handed on."""
     for node in ast.walk(function):
         if isinstance(node, ast.Name):
-            yield node.id
+            yield node.id, node
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"}:
-            yield f".{node.attr}"
+            yield f".{node.attr}", node
 
 
 def _draw(node: ast.AST, known: _File) -> Draw | None:

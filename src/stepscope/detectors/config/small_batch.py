@@ -41,7 +41,7 @@ import numpy as np
 from stepscope.causes.host import eager_time, unrolled_python_loop
 from stepscope.causes.job import purpose
 from stepscope.causes.system import contention
-from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of, step_ns
 from stepscope.model.log.events import BatchSeen, DatasetMade, ModelBuilt, Traced
 from stepscope.tables.findings import Evidence, Remedy
 from stepscope.tables.place import Place
@@ -164,15 +164,13 @@ _MANY_STEPS_A_CALL = Remedy(
 
 
 def _finding(view: StepsView, batches: _Batches, fixed: float, per_op: float, params: Params) -> Seen:
-    steps = view.steps
-    mean = steps.steady_ns / steps.steady_count
     larger = min(params.wanted_batch, 32 * batches.size)
     ratio = fixed * (1.0 - batches.size / larger)
     samples = "sample" if batches.size == 1 else "samples"
     infers = _infers(view)
     return Seen(
         title=f"small batches of {batches.size} {samples}: {format_ratio(fixed)} of each step of "
-        f"{format_ns(mean)} is overhead ({format_ns(per_op)} per op of its "
+        f"{format_ns(step_ns(view))} is overhead ({format_ns(per_op)} per op of its "
         "graph), which does not depend on the batch size",
         confidence=0.85 if infers else 0.6,
         introduced_stage="prediction" if infers else "data preparation",

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.detectors.base import Detector, Signal
+from stepscope.detectors.base import Detector, Signal, step_ns
 from stepscope.detectors.shared import general_loss
 from stepscope.detectors.shared.general_loss import Params
 from stepscope.tables.findings import Evidence, Remedy
@@ -46,7 +46,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     loss = general_loss.find(view, "framework", params)
     if loss is None:
         return
-    step = view.steps.steady_ns / view.steps.steady_count
+    step = step_ns(view)
     yield loss.seen(
         view,
         params,

@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.general import waits
-from stepscope.detectors.base import Detector, Seen, Signal, cost_of
+from stepscope.detectors.base import Detector, Seen, Signal, cost_of, step_ns
 from stepscope.detectors.general.parts import wait_words
 from stepscope.detectors.shared import general_loss
 from stepscope.model.report.components import stage_in_step
@@ -83,9 +83,12 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
 
 
 def _seen(view: StepsView, params: Params, wait: WaitOn, counted: Rates | None, *, sure: bool) -> Seen:
-    mean = view.steps.steady_ns / view.steps.steady_count
     what, few = wait_words.what(wait, counted), wait.few
-    long = f"{format_ns(wait.ratio * mean)} a step" if few is None else f"{format_ns(few.each)} {few.said('steps')}"
+    long = (
+        f"{format_ns(wait.ratio * step_ns(view))} a step"
+        if few is None
+        else f"{format_ns(few.each)} {few.said('steps')}"
+    )
     return Seen(
         title=f"{wait_words.who(wait)} {what.verb} {long}{what.rest}: {format_ratio(wait.ratio)} of the time",
         severity=None if sure else "info",

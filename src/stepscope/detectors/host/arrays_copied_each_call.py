@@ -36,7 +36,7 @@ from stepscope.causes.graph import wide_inputs
 from stepscope.derive.numeric import proportion
 from stepscope.derive.python import stack_samples
 from stepscope.derive.python.eager import FUNCTION_CALLS
-from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of, step_ns
 from stepscope.model.log.program import InputSeen
 from stepscope.tables.findings import Evidence, Remedy
 from stepscope.tables.units import Ratio, format_ns, format_ratio
@@ -74,14 +74,8 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     if len(taken) < params.min_samples or not whole:
         return
     ratio = stack_samples.weight_of(mine) / whole
-    if ratio >= params.min_ratio and ratio * _mean_ns(view) >= params.min_copy_ns:
+    if ratio >= params.min_ratio and ratio * step_ns(view) >= params.min_copy_ns:
         yield _finding(view, mine, ratio, anatomy.ratio("call"), params)
-
-
-def _mean_ns(view: StepsView) -> float:
-    """Mean duration of a steady step."""
-    steps = view.steps
-    return steps.steady_ns / steps.steady_count if steps.steady_count else 0.0
 
 
 def _converts(sample: Sample) -> bool:
@@ -101,7 +95,7 @@ def _finding(view: StepsView, mine: list[Sample], ratio: float, calls: float, pa
     what = f"; they are {wide.seen.dtype}, which it casts to {wide.used} at once" if wide is not None else ""
     return Seen(
         title=f"each call copies NumPy arrays into tensors before its function runs, "
-        f"{format_ns(ratio * _mean_ns(view))} a step: {format_ratio(ratio)} of the time{what}",
+        f"{format_ns(ratio * step_ns(view))} a step: {format_ratio(ratio)} of the time{what}",
         confidence=0.9,
         where=tuple(view.place(file, first, last, name) for file, name, first, last in stack_samples.lines_of(mine)),
         evidence=(

@@ -115,7 +115,7 @@ def _finding(
             Evidence(metric="calls", value=calls, unit="calls", threshold=params.min_calls),
             *((Evidence(metric="epochs", value=passes, unit="epochs"),) if passes else ()),
         ),
-        cost=cost_of(view, ratio, low=0.95 * ratio, high=1.02 * ratio),
+        cost=cost_of(view, ratio, low=0.95 * ratio, high=1.02 * ratio, each=view.anatomy.per_step_of("saving")),
         remedies=_save_remedies(each_epoch=calls <= passes + 1) if kind is Kind.SAVE else _summary_remedies(),
         explanation="The training thread serialises and writes; the next step starts only when it is done.",
     )

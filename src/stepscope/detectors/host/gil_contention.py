@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.host import gil_contention
 from stepscope.causes.system import gpu
-from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of, step_ns
 from stepscope.model.report.components import stage_in_step
 from stepscope.tables.findings import Evidence, Remedy
 from stepscope.tables.place import Place
@@ -104,8 +104,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
 
 
 def _title(view: StepsView, ratio: float, holder: Holder) -> str:
-    steps = view.steps
-    mean = steps.steady_ns / steps.steady_count
+    mean = step_ns(view)
     names = [name for name in holder.threads if name]
     count = len(holder.threads)
     who = f"{count} other Python threads hold" if count > 1 else "another Python thread holds"

@@ -111,7 +111,7 @@ def _finding(view: StepsView, stalls: Stalls, ratio: float, params: Params) -> S
                 refs=tuple(f"step:{number}" for number in stalls.first_steps[:20]),
             ),
         ),
-        cost=cost_of(view, ratio, low=0.9 * ratio, high=1.05 * ratio),
+        cost=cost_of(view, ratio, low=0.9 * ratio, high=1.05 * ratio, each=view.anatomy.per_step_of(stalls.component)),
         remedies=_remedies(view, stalls, collected=collected is not None),
         about=frozenset({Fact.UNSEEN}) if unseen else frozenset(),
         explanation="The stalls lie in the part of the step that the report calls "

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.host import repeated_session_run
 from stepscope.causes.job import purpose
-from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of, step_ns
 from stepscope.tables.findings import Evidence, Remedy
 from stepscope.tables.place import Place
 from stepscope.tables.units import Ratio, format_ns
@@ -70,7 +70,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
 
 
 def _finding(view: StepsView, found: Reruns, steady_ns: int, count: int, params: Params) -> Seen:
-    ratio = found.lost_ns / steady_ns
+    ratio, most = found.lost_ns / steady_ns, found.high_ns / steady_ns
     longest = found.others[0]
     what = " and ".join(f"{other.run.name.text}" for other in found.others)
     calls = sum(other.run.calls for other in found.others)
@@ -79,7 +79,7 @@ def _finding(view: StepsView, found: Reruns, steady_ns: int, count: int, params:
     take = "it takes" if single else "together they take"
     return Seen(
         title=f"each step runs the same part of the graph {1 + len(found.others)} times: {fetch} {what} with the same "
-        f"feed_dict as {found.main.name.text}; {take} {format_ns(found.high_ns / count)} of each step",
+        f"feed_dict as {found.main.name.text}; {take} {format_ns(most * step_ns(view))} of each step",
         confidence=0.85,
         introduced_stage="training" if view.get(purpose.trains) else "prediction",
         where=tuple(dict.fromkeys(_place(view, run) for run in (*(o.run for o in found.others), found.main))),
@@ -88,7 +88,7 @@ def _finding(view: StepsView, found: Reruns, steady_ns: int, count: int, params:
             Evidence(metric="shared_ratio", value=longest.shared, unit="ratio", threshold=params.min_shared),
             Evidence(metric="runs_per_step", value=calls / count, unit="runs"),
         ),
-        cost=cost_of(view, ratio, low=0.8 * ratio, high=found.high_ns / steady_ns),
+        cost=cost_of(view, ratio, low=0.8 * ratio, high=most),
         remedies=(
             Remedy(
                 id="one-run",

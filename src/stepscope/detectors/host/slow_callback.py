@@ -34,7 +34,7 @@ from stepscope.causes.general import waits
 from stepscope.derive.numeric import concentration, intervals
 from stepscope.derive.python import doing
 from stepscope.derive.steps import calls, rare
-from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of, in_steps, step_ns
 from stepscope.detectors.shared import general_loss
 from stepscope.tables.findings import Evidence, Remedy
 from stepscope.tables.place import Place
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps
     from stepscope.derive.steps_view import StepsView
     from stepscope.model.log.events import Name
-    from stepscope.tables.records import I64
+    from stepscope.tables.records import F64, I64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +162,7 @@ def _finding(view: StepsView, rows: list[NamedTime], ratio: float, least: float)
     else:
         what = "hooks of the session" if in_session else "callback hooks"
         title = (
-            f"{len(rows)} {what} together take {format_ns(ratio * mean)} of every step "
+            f"{len(rows)} {what} together take {format_ns(ratio * step_ns(view))} of every step "
             f"({share} of the time), {kind} the most"
         )
     return Seen(
@@ -180,7 +180,7 @@ def _finding(view: StepsView, rows: list[NamedTime], ratio: float, least: float)
             Evidence(metric="callback_ns_per_call", value=per_call, unit="ns"),
             Evidence(metric="calls", value=calls, unit="calls"),
         ),
-        cost=cost_of(view, ratio, low=0.0 if once else 0.95 * ratio, high=1.02 * ratio),
+        cost=cost_of(view, ratio, low=0.0 if once else 0.95 * ratio, high=1.02 * ratio, each=_in_steps(steps, rows)),
         about=once,
         remedies=(
             Remedy(
@@ -195,6 +195,11 @@ def _finding(view: StepsView, rows: list[NamedTime], ratio: float, least: float)
             "the next step starts only when they have returned."
         ),
     )
+
+
+def _in_steps(steps: Steps, rows: list[NamedTime]) -> F64:
+    """Time of these callbacks in each steady step, in ns."""
+    return in_steps(steps, calls.of(steps, Kind.CALLBACK).named(r.name.id for r in rows).spans)
 
 
 def _durations(steps: Steps, row: NamedTime) -> I64:

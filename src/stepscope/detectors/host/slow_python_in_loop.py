@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING
 from stepscope.causes.host import statement_role
 from stepscope.derive import unmeasured
 from stepscope.derive.python import doing
-from stepscope.detectors.base import Detector, Seen, Signal, Undecided, severity_of
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, severity_of, step_ns
 from stepscope.detectors.shared import loop_python, turn_words
 from stepscope.detectors.shared.loop_python import Params
 from stepscope.tables.findings import Remedy
@@ -94,12 +94,12 @@ def _untold(view: StepsView, params: Params, framework: str) -> Iterator[Undecid
 
 
 def _finding(view: StepsView, found: LoopPython, params: Params, untold: str) -> Seen:
-    steps, top = view.steps, found.top
+    top = found.top
     role = statement_role.build(view, top)
     after = role in {"uses", "carries"}
     each = turn_words.each(view, top.culprit)
     waits = role == "carries" or statement_role.keeps_state(view, top)
-    per_step = f"{format_ns(found.ratio * steps.steady_ns / steps.steady_count)} a step"
+    per_step = f"{format_ns(found.ratio * step_ns(view))} a step"
     position = "on the results of the step" if after else "between the steps"
     return Seen(
         title=f"slow Python code in the loop {position} takes {each or per_step}, in {found.who(view)}: "

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of, in_steps
 from stepscope.tables.findings import Evidence, Remedy
 from stepscope.tables.place import Place
 from stepscope.tables.units import format_bytes
@@ -80,7 +80,13 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
             Evidence(metric="summary_calls_per_step", value=calls / steps.steady_count, unit="calls"),
             Evidence(metric="summary_ratio", value=ratio, unit="ratio"),
         ),
-        cost=cost_of(view, ratio, low=0.95 * ratio, high=1.02 * ratio),
+        cost=cost_of(
+            view,
+            ratio,
+            low=0.95 * ratio,
+            high=1.02 * ratio,
+            each=in_steps(steps, view.calls(Kind.SUMMARY).spans),
+        ),
         remedies=(
             Remedy(
                 id="summaries-less-often",

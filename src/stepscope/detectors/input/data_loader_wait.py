@@ -112,7 +112,7 @@ def _finding(view: StepsView, wait: LoaderWait, params: Params, whose: tuple[str
             Evidence(metric="workers", value=made.workers, unit="processes"),
             *_of_workers(view, wait),
         ),
-        cost=cost_of(view, wait.lost_ratio, low=_least(view, wait)),
+        cost=cost_of(view, wait.lost_ratio, low=_least(view, wait), each=view.anatomy.per_step_of("input-wait")),
         remedies=_remedies(view, wait),
         about=_about(view, wait, params),
         explanation="Each next of the loader was timed on the thread that trains. The rest of the step is PyTorch's "

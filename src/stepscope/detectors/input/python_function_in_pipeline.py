@@ -49,7 +49,7 @@ from stepscope.detectors.shared.pipeline_python import Params
 from stepscope.model.log.program import Setting
 from stepscope.tables.findings import Evidence, Remedy
 from stepscope.tables.place import Place
-from stepscope.tables.units import format_ns, format_ratio
+from stepscope.tables.units import format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,13 +69,10 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     name = inside or function.users
     by = f", called by {function.name.text}," if not inside and function.wraps is not None else ""
     draw = random_input.of_function(view, function)
-    waits = f"; steps wait {pipeline_python.waits(view, cause, waited.saved)}"
-    if waited.hidden:
-        waits = f", without a break ({format_ratio(waited.busy_ratio)} of the time): it sets the pace of the steps"
     yield Seen(
         title=f"{'the debug mode of tf.data is on: ' if debug is not None else ''}{name}{by} runs as Python in the "
         f"input pipeline (tf.{function.role}), {format_ns(waited.per_batch_ns)} per batch"
-        f"{pipeline_python.inside_text(view, function) if debug is None else ''}{waits}",
+        f"{pipeline_python.inside_text(view, function) if debug is None else ''}{waited.held_up(view)}",
         confidence=0.95,
         cause="API: not using efficient API" if debug is None else "API: inefficient API usage",
         where=_places(view, function, debug),
@@ -94,7 +91,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
             ),
             *((_in_graph(function),) if function.wraps is None else ()),
             _with_numpy(name),
-            drawn.keep_the_rest(draw) if draw is not None else _OFFLINE,
+            *drawn.keeping(draw, _OFFLINE),
             Remedy(id="batch-the-python", text="or call it on whole batches (batch before the map)"),
         ),
         about=pipeline_python.about(function),

@@ -39,14 +39,13 @@ from stepscope.detectors.shared import drawn, pipeline_python
 from stepscope.detectors.shared.pipeline_python import Params
 from stepscope.tables.findings import Remedy
 from stepscope.tables.place import Place
-from stepscope.tables.units import format_ns, format_ratio
+from stepscope.tables.units import format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.input.pipeline_python import PythonFunction
     from stepscope.derive.steps_view import StepsView
-    from stepscope.detectors.shared.pipeline_python import Waited
 
 
 LEAST_CALLS = 2
@@ -58,15 +57,15 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     waited = pipeline_python.find(view, "generator", params)
     if waited is None:
         return
-    function, mean = waited.function, waited.step_ns
+    function = waited.function
     draw = random_input.of_function(view, function)
     name = function.users
     if name == "<lambda>" and function.inside is not None:
         name = function.inside.function
     what = "PyDataset" if function.role == "pydataset" else "input generator"
     yield Seen(
-        title=f"the {what} {name} runs in Python{_how(waited)}; it costs each step {format_ns(waited.saved * mean)} of "
-        f"{format_ns(mean)}{_waiting(waited)}{pipeline_python.inside_text(view, function)}",
+        title=f"the {what} {name} runs in Python, {format_ns(waited.per_batch_ns)} per batch"
+        f"{pipeline_python.inside_text(view, function)}{waited.held_up(view)}",
         confidence=0.95,
         where=_places(view, function),
         evidence=waited.evidence(params),
@@ -75,10 +74,9 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
             Remedy(
                 id="use-tf-data-map",
                 text="build the dataset from files or arrays and do the generator's work with tf.data ops in "
-                f"map(num_parallel_calls=tf.data.AUTOTUNE); the generator takes {format_ratio(waited.saved)} of the "
-                "step",
+                "map(num_parallel_calls=tf.data.AUTOTUNE)",
             ),
-            drawn.keep_the_rest(draw) if draw is not None else _OFFLINE,
+            *drawn.keeping(draw, _OFFLINE),
             *_otherwise(view, function),
         ),
         explanation="The Python code that makes the batches was timed call by call. It runs under the interpreter "
@@ -101,14 +99,6 @@ def _otherwise(view: StepsView, function: PythonFunction) -> tuple[Remedy, ...]:
 _OFFLINE = Remedy(
     id="prepare-offline", text=f"or write the prepared examples to TFRecord files once, {drawn.IF_THE_SAME}"
 )
-
-
-def _how(waited: Waited) -> str:
-    return f" without a break ({format_ratio(waited.busy_ratio)} of the time)" if waited.hidden else ""
-
-
-def _waiting(waited: Waited) -> str:
-    return "" if waited.hidden else f", {format_ns(waited.cause.wait_ratio * waited.step_ns)} of it waiting"
 
 
 def _places(view: StepsView, function: PythonFunction) -> tuple[Place, ...]:

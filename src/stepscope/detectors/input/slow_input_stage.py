@@ -302,7 +302,7 @@ def _remedies(view: StepsView, stage: Stage | None, dropped: _Dropped | None, pa
         draw = random_input.of_datasets(view, stage.datasets)
         text = f"{drawn.IF_THE_SAME}: cache() after it, or do the work offline"
         cached = Remedy(id="cache-after-map", text=text, safety="review")
-        remedies.append(drawn.keep_the_rest(draw) if draw is not None else cached)
+        remedies += drawn.keeping(draw, cached)
     elif stage is not None and stage.name.startswith("Generator") and _has_children(view):
         text = "batches come from other processes, each pickled and copied: send them small (uint8, not float64; scale "
         text += "and cast in the model), or make them on threads or with tf.data"

@@ -247,7 +247,7 @@ def _remedies(stage: StageNode, python: float, params: Params) -> tuple[Remedy, 
         text = f"do the stage's work once, {drawn.IF_THE_SAME}: cache() after it, or offline"
         names = map_kind.drawn(stage)
         cached = Remedy(id="cache-after-map", text=text)
-        first = drawn.keep_the_rest(Draw(", ".join(names), 0)) if names else cached
+        (first,) = drawn.keeping(Draw(", ".join(names), 0) if names else None, cached)
     return first, Remedy(id="prefetch", text="end the pipeline with prefetch(tf.data.AUTOTUNE)", safety="safe")
 
 

@@ -13,12 +13,18 @@ IF_THE_SAME = "if its output is the same every time"
 """No random op was seen; code of other files may contain one."""
 
 
-def keep_the_rest(draw: Draw) -> Remedy:
-    """Remedy that replaces a cache after a function with random ops."""
+def keeping(draw: Draw | None, whole: Remedy) -> tuple[Remedy, ...]:
+    """``whole``, which keeps a function's output; of one with random ops what replaces it, if it works before them."""
+    if draw is None:
+        return (whole,)
+    if draw.after_work is False:
+        return ()
     at = f" in line {draw.line}" if draw.line else ""
-    return Remedy(
+    work = "the work" if draw.after_work else "what work there is"
+    remedy = Remedy(
         id="keep-what-is-not-drawn",
-        text=f"cache only the work before the random op ({draw.name}{at}): random output must not be cached or written "
+        text=f"cache only {work} before the random op ({draw.name}{at}): random output must not be cached or written "
         "to files. Put that work in its own map, then cache(), then a map with the random op",
         safety="review",
     )
+    return (remedy,)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from stepscope.causes.general import spent_lines, waits
 from stepscope.derive.numeric import concentration
 from stepscope.derive.steps import rare
-from stepscope.detectors.base import Seen, cost_of, severity_of
+from stepscope.detectors.base import Seen, cost_of, severity_of, step_ns
 from stepscope.detectors.remedies import Fact
 from stepscope.tables.findings import Evidence, Remedy
 from stepscope.tables.units import Ratio, format_ns, format_ratio
@@ -194,7 +194,7 @@ def find(view: StepsView, component: ComponentName, params: Params, saving: Savi
     return Loss(
         component=component,
         ratio=ratio,
-        ns_per_step=anatomy.mean_ns(component),
+        ns_per_step=ratio * step_ns(view),
         spent=spent_lines.of(view, component),
         few=concentration.few(anatomy.per_step_of(component)),
         saving=saving,

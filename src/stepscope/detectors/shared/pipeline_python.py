@@ -43,7 +43,6 @@ class Waited:
     function: PythonFunction
     saved: float
     """Share of steady wall time that is saved without it."""
-    step_ns: float
     per_batch_ns: float
     """The function's own time per step."""
     hidden: bool
@@ -76,6 +75,12 @@ class Waited:
         """Share of the steady wall time in which the input's Python ran; with the pauses around calls if ``hidden``."""
         made = self.cause.producer
         return made.busy_ratio if self.hidden and made is not None else self.cause.python_ratio
+
+    def held_up(self, view: StepsView) -> str:
+        """``; steps wait 79 % of their time for it``: how the function holds up the steps, to append."""
+        if self.hidden:
+            return f", without a break ({format_ratio(self.busy_ratio)} of the time): it sets the pace of the steps"
+        return f"; steps wait {waits(view, self.cause, self.saved)}"
 
     def cost(self, view: StepsView) -> Cost:
         """The wait is certain within its error; the additional cost of lock and CPUs may be less."""
@@ -162,7 +167,6 @@ def find(view: StepsView, limit: Limit, params: Params) -> Waited | None:
         cause=cause,
         function=cause.function,
         saved=cause.saved_ratio,
-        step_ns=steps.steady_ns / steps.steady_count,
         per_batch_ns=cause.function.total_ns / steps.steady_count,
         hidden=hidden,
     )

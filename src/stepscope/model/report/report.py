@@ -35,7 +35,7 @@ SCHEMA = "stepscope.report/1"
 
 
 class Component(Struct, frozen=True, kw_only=True):
-    """A share of the mean steady step. Components add up to the step's wall time."""
+    """A share of the steps that were timed. ``ns_per_step``: the same of the mean of all steps."""
 
     component: str
     """Name of the component, see ``model.report.components``."""

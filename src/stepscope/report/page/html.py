@@ -96,7 +96,8 @@ def _step(report: Report) -> Html:
     source = report.session.step_times.source if report.session.step_times else ""
     times = report.session.step_times
     what = f"Steps of {source}: " if source else ""
-    total = f"{what}{format_ns(times.mean_ns)} on average over {times.count:,} steady steps." if times else ""
+    timed = f"the shares are those of {words.plural(times.count, 'timed step')}" if times else ""
+    total = f"{what}{format_ns(times.mean_ns)} on average; {timed}." if times else ""
     note = notes([*maker_rows.lines(report.session), *([total] if total else [])])
     bar_card = Html('<div class="card">{}{}</div>').format(note, bar.markup)
     parts = Html('<div class="card">{}</div>').format(table(head, rows, numeric=(1, 2)))
