@@ -213,6 +213,38 @@ def outside(session: Session) -> list[Finding]:
     return [f for f in found if before & {ref for e in f.evidence for ref in e.refs}]
 
 
+def imported(*calls: tuple[int, tuple[Frame, ...]]) -> Finding:
+    """The finding about imports of a job whose lines (number, what they call) each take as long as the others."""
+    job = train_loop(90 * MS, offset=9 * S)
+    job.framework(at=MS, dur=MS)
+    each = 8 * S // len(calls)
+    for number, (line, inner) in enumerate(calls):
+        job.samples(range(number * each, (number + 1) * each, 50 * MS), Frame(SCRIPT, "<module>", line), *inner)
+    (found,) = (one for one in outside(job.session()) if one.title.startswith("imports"))
+    return found
+
+
+ADAM = Frame("/usr/lib/python3/site-packages/torch/optim/adam.py", "Adam.__init__", 102, own=False)
+
+
+def test_what_a_library_imports_when_it_is_called_is_no_import_to_move() -> None:
+    """The program's line calls the library: it has no import statement."""
+    found = imported((7, (ADAM, IMPORTLIB)))
+    assert ids([found]) == [[]]
+    assert "a library imports when it is first called" in found.explanation
+    stated = imported((7, (IMPORTLIB, ADAM, IMPORTLIB)))
+    assert ids([stated]) == [["import-less"]]
+    assert "first called" not in stated.explanation
+
+
+def test_each_import_of_a_module_has_its_line() -> None:
+    """Lines of a module are statements, and no function that takes their time as a whole."""
+    found = imported((1, (IMPORTLIB,)), (2, (IMPORTLIB,)), (7, (ADAM, IMPORTLIB)))
+    assert {place.line for place in found.where} == {1, 2, 7}
+    assert found.title.endswith("34 % of it in line 1")
+    assert ids([found]) == [["import-less"]]
+
+
 LAUNCHED = "what torchrun does before it starts the process of the steps takes"
 OWN = "the program's start before it imports a framework takes"
 

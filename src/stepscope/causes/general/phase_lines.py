@@ -61,7 +61,9 @@ class PhaseTime:
     loops: int = 0
     """Number of these loops."""
     importing: float | None = None
-    """Share of its samples that were taken inside an import; None: too few."""
+    """Share that the program's import statements take, by samples; None: too few."""
+    lazily: float = 0.0
+    """The same of what libraries import when they are called."""
     launched_by: str = ""
     """Of the start: the program of the job that started the process of the steps, "torchrun"; "": it is the process."""
     launched_ns: int = 0
@@ -98,7 +100,8 @@ def build(view: SessionView) -> tuple[PhaseTime, ...]:
             lines=_lines(view, whole, part, mine),
             edges=tuple((edge.what, intervals.total(intervals.clip(edge.spans, part.spans))) for edge in edges),
             loops=max((edge.count for edge in edges), default=0),
-            importing=_importing(mine),
+            importing=_importing(part, mine, lazily=False),
+            lazily=_importing(part, mine, lazily=True) or 0.0,
             launched_by=by if part.phase == "start" else "",
             launched_ns=min(until, part.ns) if part.phase == "start" else 0,
             once=_once(part, view.steps),
@@ -150,27 +153,45 @@ def _within(part: Part, samples: tuple[Sample, ...]) -> list[Sample]:
     return [sample for sample, hit in zip(samples, inside.tolist(), strict=True) if hit and not sample.in_agent]
 
 
-def _importing(samples: list[Sample]) -> float | None:
+def _importing(part: Part, samples: list[Sample], *, lazily: bool) -> float | None:
     if len(samples) < MIN_SAMPLES:
         return None
-    within = (any(frame.file.startswith(stack_samples.IMPORTING) for frame in sample.frames) for sample in samples)
+    within = (_imports(sample) and _calls(sample) == lazily for sample in samples)
     hits = stack_samples.weight_of(itertools.compress(samples, within))
-    return hits / max(1, stack_samples.weight_of(samples))
+    return hits / max(1, _least_ns(part), stack_samples.weight_of(samples))
+
+
+def _imports(sample: Sample) -> bool:
+    return any(frame.file.startswith(stack_samples.IMPORTING) for frame in sample.frames)
+
+
+def _calls(sample: Sample) -> bool:
+    """Whether the user's line called a library, which imports, and did not state the import."""
+    below = [frame.file.startswith(stack_samples.IMPORTING) for frame in sample.below_user()]
+    return any(below) and not below[0]
+
+
+def _least_ns(part: Part) -> int:
+    """Time of which samples are a part: imports of frameworks were not sampled."""
+    return part.ns if part.phase == "imports" else 0
 
 
 def _lines(view: SessionView, whole: Ledger, part: Part, samples: list[Sample]) -> tuple[Spent, ...]:
-    least_ns = part.ns if part.phase == "imports" else 0  # those of frameworks were not sampled
+    least_ns = _least_ns(part)
     found = _by_samples(view, samples, least_ns) if len(samples) >= MIN_SAMPLES else _by_records(view, whole, part)
     return tuple(spent for spent in found if spent.ratio >= LEAST)[:MAX_LINES]
 
 
 def _by_samples(view: SessionView, samples: list[Sample], least_ns: int) -> list[Spent]:
-    """The innermost lines of the user's code, functions as a whole, as shares of the samples' time or ``least_ns``."""
+    """The innermost lines of the user's code, as shares of the samples' time or ``least_ns``.
+
+    Functions are taken as a whole, but each line of imports is one.
+    """
     total = max(stack_samples.weight_of(samples), least_ns)
-    groups: dict[tuple[str, str], list[tuple[Sample, Spot]]] = defaultdict(list)
+    groups: dict[tuple[str, str, int], list[tuple[Sample, Spot]]] = defaultdict(list)
     for sample in samples:
         if (spot := sample.culprit) is not None:
-            groups[spot.file, spot.function].append((sample, spot))
+            groups[spot.file, spot.function, spot.line if least_ns else 0].append((sample, spot))
     found = []
     for group in groups.values():
         lines = Counter(spot.line for _, spot in group)
