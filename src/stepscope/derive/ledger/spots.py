@@ -29,6 +29,8 @@ MIN_RATIO = 0.1
 """Minimum share of a part's time for a place to be named: a tenth of what is at least 5 % is below noise."""
 NO_CODE = frozenset({"start", "not-seen"})
 """Phases that belong to no line of the user's code, or to none that was seen."""
+NOT_SAMPLED = frozenset({"imports", "end"})
+"""Phases in which no stack is taken for long: imports of frameworks, and the interpreter's end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ class Spots:
         if part.phase in NO_CODE or not len(part.spans[0]):
             return ()
         found = _of_records(self._ledger, part) or self._of_samples(part)
-        whole = part.ns if part.phase == "imports" else 0  # those of frameworks were not sampled
+        whole = part.ns if part.phase in NOT_SAMPLED else 0
         least = MIN_RATIO * max(whole, sum(spot.ns for spot in found))
         return tuple(sorted((spot for spot in found if spot.ns >= least), key=lambda spot: -spot.ns)[:MAX_SPOTS])
 

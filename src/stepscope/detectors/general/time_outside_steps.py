@@ -182,7 +182,7 @@ def _finding(view: SessionView, time: PhaseTime, params: Params, turns: TurnTime
     unseen = time.phase == "building" and not time.lines and not outside.is_sampled(view.worker or view.workers[0])
     return Seen(
         title=f"{_UNSEEN if unseen else _subject(time)} {format_ratio(time.ratio)} of the run "
-        f"({format_ns(time.ns)}){each}{general_loss.top_text(time.lines)}{_edge_text(time)}",
+        f"({format_ns(time.ns)}){each}{general_loss.top_text(time.lines)}{_edge_text(time)}{_end_text(time)}",
         severity="info",
         confidence=general_loss.CONFIDENCE,
         exposed_stage=_stage(time, recurs=part is not None),
@@ -259,6 +259,11 @@ def _edge_text(time: PhaseTime) -> str:
     """What Keras does in most of the time; "" if it does neither."""
     what, ns = max(time.edges, key=lambda edge: edge[1], default=("", 0))
     return f": {what} ({format_ns(ns)})" if ns >= MIN_MOSTLY * time.ns else ""
+
+
+def _end_text(time: PhaseTime) -> str:
+    mostly = time.finishing_ns >= MIN_MOSTLY * time.ns
+    return f", {format_ns(time.finishing_ns)} of it while the interpreter finishes" if mostly else ""
 
 
 def _lazy_text(time: PhaseTime) -> str:
