@@ -176,6 +176,26 @@ def test_what_is_counted_outlives_the_process(opened: AgentState, loop: type[Loo
     assert len(RingReader(str(folder / "ring")).take_untold(opened.now()).records) == 0
 
 
+@pytest.mark.parametrize(("fails", "counted"), [(False, 3), (True, 2)])
+def test_a_call_that_ended_the_program_is_not_counted(
+    opened: AgentState, loop: type[Loop], armed: Armed, monkeypatch: pytest.MonkeyPatch, fails: bool, counted: int
+) -> None:
+    def step(number: int) -> None:
+        if number == 2 and fails:
+            raise KeyboardInterrupt
+
+    counts = opened.duty_cycle.light(Kind.FUNCTION, step)
+    opened.duty_cycle.tick(START)
+    busy(opened, 1000)
+    opened.duty_cycle.tick(START + duty_cycle.FIRST_WINDOW_NS)
+    try:
+        list(map(counts, range(3)))
+    except KeyboardInterrupt as error:
+        monkeypatch.setattr("sys.last_traceback", error.__traceback__, raising=False)
+    opened.finish()
+    assert sum(record.arg for record in measured(armed).kinds(Kind.REST)) == counted
+
+
 def test_a_step_function_counts_in_a_gap_and_after_its_model_went(opened: AgentState) -> None:
     """What hangs on a model is exchanged for what counts, in C; its count stays when the model goes."""
 

@@ -73,3 +73,11 @@ def test_an_edit_of_the_input_is_proved_by_itself() -> None:
     found = proofs.annotated((order, other), manifest, bound)
     assert found[0].remedies[0].what_if == edit.what_if
     assert "--try parallel-map" in str(found[1].remedies[0].what_if)
+
+
+@pytest.mark.parametrize(
+    ("remedy", "trial"), [("parallel-map", "parallel-map"), ("use-tensorflow-ops", "compute-only")]
+)
+def test_a_map_is_run_in_parallel_only_where_one_was_seen(remedy: str, trial: str) -> None:
+    """A generator that is given to fit has none."""
+    assert f"--try {trial} " in str(_proof(_slow("INP007", where=(), remedies=(Remedy(id=remedy, text="A"),))))

@@ -224,7 +224,7 @@ def no_steps() -> Report:
         session=replace(
             base.session,
             command=("python", "convert.py", "--all"),
-            framework="",
+            framework="none",
             steps=0,
             throughput=Throughput(),
             step_times=None,

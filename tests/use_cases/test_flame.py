@@ -32,14 +32,16 @@ def flame(*args: str | Path) -> Result:
 
 
 def session_of(steps: int, *, extra: int = 0) -> Session:
-    """Steps of 100 ms with a sample in each, after half a second of loading; ``extra`` more samples in each step."""
-    job = Job(ended_ns=(steps * 100 + 600) * MS)
-    job.function(call_file=SCRIPT, call_line=9, call_function="main").every(
-        100 * MS, steps, dur=60 * MS, start=500 * MS
-    )
+    """Steps of 100 ms with a sample in each, after half a second of loading.
+
+    ``extra``: as many more samples in each step, which lasts so many times 100 ms longer.
+    """
+    period = (1 + extra) * 100 * MS
+    job = Job(ended_ns=steps * period + 600 * MS)
+    job.function(call_file=SCRIPT, call_line=9, call_function="main").every(period, steps, dur=60 * MS, start=500 * MS)
     job.samples([50 * MS, 100 * MS], LOAD)
     for number in range(1 + extra):
-        job.samples([500 * MS + i * 100 * MS + 10 * MS + number for i in range(steps)], STEP)
+        job.samples([500 * MS + i * period + 10 * MS + number for i in range(steps)], STEP)
     return job.session()
 
 
@@ -191,7 +193,7 @@ def test_gaps_in_which_nothing_was_sampled_are_no_work(tmp_path: Path) -> None:
     call = job.function(call_file=SCRIPT, call_line=9, call_function="main")
     for start in (0, 110 * S):
         call.every(100 * MS, 100, dur=60 * MS, start=start)
-        job.samples([start + i * 100 * MS + 10 * MS for i in range(99)], STEP)
+        job.samples([start + i * 100 * MS + 10 * MS for i in range(99)], STEP, dur=100 * MS)
     job.gap(99 * 100 * MS + 61 * MS, 100 * S, 900, Kind.FUNCTION)
     job.samples([60 * S + i * 90 * MS for i in range(100)], LOAD, dur=90 * MS)
     chosen = app_flame.of_session(job.session(), tmp_path)
@@ -281,7 +283,10 @@ def test_the_event_of_a_file_that_names_none(folded: Path) -> None:
 
 
 def test_sessions_are_compared_per_step(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Twice as long a run of the same program is no difference; more per step is one."""
+    """Twice as long a run of the same program is no difference; more per step is one.
+
+    Samples that stand for half of the steps' time, as looks at short windows do, give all of it.
+    """
     made = {"short": session_of(150), "long": session_of(300), "slow": session_of(150, extra=1)}
     monkeypatch.setattr("stepscope.sessions.bundle.open_session", lambda path: made[Path(path).name])
     for name in made:
@@ -289,11 +294,12 @@ def test_sessions_are_compared_per_step(monkeypatch: pytest.MonkeyPatch, tmp_pat
     same = flame("diff", tmp_path / "short", tmp_path / "long")
     assert same.exit_code == 0
     assert same.output.startswith("No significant change in python")
-    assert "per step, of 148 and 298 sampled steps" in same.output
-    assert "Total 50 ms \u2192 50 ms per step (+0 %), within noise" in same.output
+    assert "Weights are per step: the samples stand for 74 and 149 steps" in same.output
+    assert "Total 100 ms \u2192 100 ms per step (+0 %), within noise" in same.output
     assert "These samples do not show that a function has gone, unless it takes" in same.output
     slower = flame("diff", tmp_path / "short", tmp_path / "slow")
     assert not slower.output.startswith("No significant change")
+    assert "Total 100 ms \u2192 200 ms per step (+100 %), beyond noise" in slower.output
 
 
 @pytest.mark.parametrize(("inside", "said"), [(12, "per step"), (0, "Whole runs are compared")])

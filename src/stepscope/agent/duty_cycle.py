@@ -28,6 +28,7 @@ import functools
 import time
 import weakref
 
+from stepscope.agent.core.unfinished import ended_the_program
 from stepscope.wire.call_cost import HOOK_LIGHTS, LIGHT_NS, wrapped_ns
 from stepscope.wire.kinds import Kind, Trait, kinds_with
 from stepscope.wire.ring import UNCOMMITTED, UNCOMMITTED_KINDS
@@ -329,6 +330,13 @@ class DutyCycle:
         self.uncommitted[0] = 0
         self._open_window(now_ns)
 
+    def finish(self, now_ns: int) -> None:
+        """The same at exit, without the call that ended the program."""
+        for kind in self._counting if self.detached else ():
+            untold = self._count(kind) > self.uncommitted[SLOTS[kind] + TOLD]
+            self._past[kind] -= untold and any(ended_the_program(entry[0]()) for entry in self._counters[kind])
+        self.end(now_ns)
+
     def _always(self, kind: Kind) -> bool:
         """Whether a kind is counted in every gap: Keras' step functions, and the steps of PyTorch's optimizers."""
         return kind == Kind.EXECUTION or (kind == Kind.APPLY and bool(self._counters[kind]))
@@ -341,8 +349,7 @@ class DutyCycle:
         """Calls of a kind that were only counted so far."""
         total = self._past[kind]
         for entry in list(self._counters[kind]):
-            counts = entry[0]()
-            if counts is not None:
+            if (counts := entry[0]()) is not None:
                 entry[1] = counts.cache_info().misses
             total += entry[1]
         return total
@@ -356,15 +363,10 @@ class DutyCycle:
                     self._past[kind] += entry[1]
 
     def note(self) -> int:
-        """Copy the counts into the ring's header: for a job that is killed, and before what counts may go away.
-
-        Returns the number of calls counted so far.
-        """
-        total = 0
+        """Copy the counts, whose sum is returned, into the ring's header: for a job that is killed, before they go."""
         for kind in self._counting:
-            calls = self.uncommitted[SLOTS[kind]] = self._count(kind)
-            total += calls
-        return total
+            self.uncommitted[SLOTS[kind]] = self._count(kind)
+        return sum(self.uncommitted[SLOTS[kind]] for kind in self._counting)
 
     def _settle(self, now_ns: int, counts: dict[Kind, int]) -> None:
         """All of these calls have been told of; there may be more by now."""

@@ -134,7 +134,7 @@ class AgentState:
         """Write the last line, and let go of what probes hold. Code that runs later at exit is still recorded."""
         if self.lines.out or self.lines.dormant or not self.lines.is_open:
             return
-        self.duty_cycle.end(self.now())
+        self.duty_cycle.finish(self.now())
         self.records.flush()
         self.hooks.finish()
         self.lines.end(self.records.written(), thread_cpu_ns)

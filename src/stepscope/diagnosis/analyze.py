@@ -24,6 +24,7 @@ from stepscope.model.log.events import FRAMEWORKS, AgentDiagnostic
 from stepscope.model.report.components import COMPONENTS, ComponentName
 from stepscope.model.report.report import Component, LineHeat, Report, SessionSummary
 from stepscope.model.report.step_summary import StepTimes
+from stepscope.model.session.session import records_lost
 from stepscope.report import json_report, markdown, text
 from stepscope.report.page import html
 from stepscope.report.sections import (
@@ -167,7 +168,7 @@ def _summary(view: SessionView, framework: JobFramework | None) -> SessionSummar
     return SessionSummary(
         id=manifest.id,
         command=manifest.command,
-        framework=_frameworks(view, framework) or "none",
+        framework=_frameworks(view, framework) or ("" if records_lost(session) else "none"),
         hosts=1,
         steps=sum(maker.count for maker in makers if maker.main),
         steps_at_least=step_summary.at_least(view, ended=_end(view)),

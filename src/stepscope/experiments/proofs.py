@@ -23,6 +23,9 @@ INNER_LINE = "without-inner-line"
 """The same for the line of a finding that lies in a function which another of its places is all of."""
 ONE_CALLBACK = "without-callback"
 """Intervention that leaves one callback out: its argument is the class."""
+MAP = "parallel-map"
+"""Intervention on sequential maps of the pipeline, and the remedy of findings that saw one: without it there may be
+none."""
 BATCH = "batch"
 """Intervention whose argument takes the finding's batch to the size that its gain is modelled for."""
 WANTED_BATCH, MOST_TIMES = 128, 32
@@ -58,12 +61,12 @@ OF_CODE: dict[str, tuple[str, ...]] = {
     "HST006": ("no-checkpoints",),
     "HST010": ("no-summaries",),
     "HST013": ("feeds-kept",),
-    "INP001": ("parallel-map", "cache-input"),
-    "INP002": (STUB, "parallel-map"),
+    "INP001": (MAP, "cache-input"),
+    "INP002": (STUB, MAP),
     "INP003": (STUB, "compute-only"),
     "INP004": (STUB, "compute-only"),
-    "INP006": ("parallel-map",),
-    "INP007": ("parallel-map", "compute-only"),
+    "INP006": (MAP,),
+    "INP007": (MAP, "compute-only"),
     "INP012": (INNER_LINE, "compute-only", "cache-input"),
     "INP014": ("compute-only",),
     "NET001": ("prefetch", "compute-only"),
@@ -89,7 +92,8 @@ def trials_of(finding: Finding) -> tuple[str, ...]:
     """The trials of a finding, the most telling first; () if there are none."""
     first = finding.remedies[0].id if finding.remedies else ""
     templates = OF_REMEDY[first] if first in OF_REMEDY else OF_CODE.get(finding.code, ())
-    found = [filled(template, finding) for template in templates]
+    maps = any(remedy.id == MAP for remedy in finding.remedies)
+    found = [filled(template, finding) for template in templates if template != MAP or maps]
     return tuple(trial for trial in found if trial)
 
 

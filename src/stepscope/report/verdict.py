@@ -52,8 +52,15 @@ def unread_text(report: Report) -> str:
 
 
 def no_steps_text(report: Report) -> str:
-    """Of a job without steps: that none were seen, or that none are in what can be read."""
-    return f"no steps in {READ}" if unread_text(report) else "no steps seen"
+    """Of a job without steps: that none were seen, or which are in what can be read: those of an op trace, if any."""
+    if not unread_text(report):
+        return "no steps seen"
+    return f"{traced_text(report) or 'no steps'} in {READ}"
+
+
+def traced_text(report: Report) -> str:
+    """``only 6 traced steps``, of which all shares are in a report without others; "" if there are none."""
+    return f"only {words.plural(report.traced.count, 'traced step')}" if report.traced and report.traced.count else ""
 
 
 def nothing_to_show(report: Report) -> str:

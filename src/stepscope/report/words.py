@@ -61,7 +61,7 @@ ROLE_COUNT_WORDS = {
 SHORT_STAGE_WORDS = {"forward-backward": "forward/backward", "output-processing": "output"}
 """Short names for the line that lists all eight stages."""
 
-NO_FRAMEWORK = "no framework in the job"
+NO_FRAMEWORK, UNKNOWN_FRAMEWORK = "no framework in the job", "framework not known"
 SEPARATOR = " \u00b7 "
 """Between the items of a line."""
 
@@ -228,9 +228,9 @@ def throughput_text(summary: SessionSummary) -> str:
 
 
 def framework_text(summary: SessionSummary) -> str:
-    """The framework, or a note that there was none."""
+    """The framework, or a note that there was none, or that it is not known."""
     name = printable(summary.framework)
-    return name if name not in ("", "none") else NO_FRAMEWORK
+    return (name or UNKNOWN_FRAMEWORK) if name != "none" else NO_FRAMEWORK
 
 
 def backend_text(summary: SessionSummary) -> str:

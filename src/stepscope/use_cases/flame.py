@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from stepscope.derive.ledger import pauses
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import gaps, totals
 from stepscope.store.bundle import is_packed
@@ -31,6 +32,8 @@ PREFERRED = ("cpu", "cpu-clock", "task-clock", "cycles", "python")
 """Events drawn by default; the first available one is used."""
 _OF_PERF = ("cpu-clock", "task-clock", "cycles")
 """The same in a file: perf's events, which have no order. Other formats say which of theirs comes first."""
+_BY_TIME = frozenset({"python", "off-cpu"})
+"""Events that the agent samples in windows, in time."""
 _OTHERS = "DX127"
 FEW_SAMPLES = 20
 """Fewer samples of the steps, and less than half of all, and the whole run is drawn unless steps are asked for."""
@@ -97,9 +100,10 @@ def of_session(session: Session, path: Path, event: str = "", window: Window | N
         lows, highs = intervals.without(steps.whole_windows, _unsampled(steps))
         part = session_stacks.within(profile, list(zip(lows.tolist(), highs.tolist(), strict=True)))
         in_steps = len(part.samples) > 0
-        work = _steps_sampled(session, profile.event, steps)
+        count = _steps_sampled(session, profile.event, steps)
+        work = _steps_stood_for(steps, (lows, highs), count) if profile.event in _BY_TIME else count
         share = 1 - part.total / profile.total if profile.total else 0.0
-        said = f"{_count(work, 'steady step')} of {steps.title}; {100 * share:.0f} % of the samples are outside them"
+        said = f"{_count(count, 'steady step')} of {steps.title}; {100 * share:.0f} % of the samples are outside them"
         few = len(part.samples) < FEW_SAMPLES and share > 1 / 2
         if few and window is None and len(part.samples):
             said = f"the whole run: only {len(part.samples)} of its samples lie in the steady steps of {steps.title}"
@@ -135,6 +139,20 @@ def _unsampled(steps: Steps) -> Intervals:
 
 def _count(number: float, word: str) -> str:
     return f"{number:,.0f} {word}{'' if number == 1 else 's'}"
+
+
+def _steps_stood_for(steps: Steps, spans: Intervals, count: float) -> float:
+    """How many mean steps the samples of the steps' thread stand for, of ``count`` in ``spans``.
+
+    A sample stands for the time before it, and none follows the last one of a window: in short windows they stand for
+    less than its steps. Where steps that were only counted are sampled as well, the mean is that of ``spans``.
+    """
+    records = steps.worker.with_gaps()
+    mine = (records.kind == Kind.SAMPLE) & (records.thread == steps.thread)
+    mine &= intervals.overlapping(spans, records.start_ns, records.start_ns + 1)
+    counted = intervals.total(intervals.clip((steps.starts[steps.unobserved], steps.ends[steps.unobserved]), spans))
+    mean_ns = intervals.total(spans) / max(1.0, count) if counted else pauses.mean_ns(steps)
+    return float(records.dur_ns[mine].sum()) / mean_ns
 
 
 def _steps_sampled(session: Session, event: str, steps: Steps) -> float:

@@ -79,3 +79,29 @@ def test_imports_after_the_first_step_are_time_between_steps() -> None:
     made.ended_ns = 22 * S
     (ledger,) = ledgers(made.session())
     assert times(ledger)["imports"] == 2 * S
+
+
+def test_a_sample_after_an_import_that_was_not_sampled_is_not_its_place() -> None:
+    """Stacks are taken once a framework is there: a first sample stands for itself, not for all the time before it."""
+    made = Job()
+    made.framework("jax", at=2900 * MS, dur=2280 * MS)
+    made.framework("numpy", at=2920 * MS, dur=40 * MS)
+    made.samples([2900 * MS], Frame(SCRIPT, "init", 6), FIND, LOAD)
+    made.event(ProcessEnded(at=4 * S))
+    made.ended_ns = 4 * S
+    (ledger,) = ledgers(made.session())
+    part = next(part for part in ledger.parts if part.phase == "imports")
+    assert Spots(ledger).of(part) == ()
+
+
+def test_the_place_is_the_import_that_takes_most() -> None:
+    """The line of a framework's import waits from its begin on, although stacks are taken later."""
+    made = Job()
+    made.framework("torch", at=7 * S, dur=6 * S)
+    made.samples(range(5 * S, 7 * S, 50 * MS), Frame(SCRIPT, "<module>", 1), FIND, LOAD)
+    made.samples(range(7 * S, 10 * S, 50 * MS), Frame(SCRIPT, "<module>", 16), FIND, LOAD)
+    made.event(ProcessEnded(at=14 * S))
+    made.ended_ns = 14 * S
+    (ledger,) = ledgers(made.session())
+    part = next(part for part in ledger.parts if part.phase == "imports")
+    assert [spot.line for spot in Spots(ledger).of(part)] == [1, 16]

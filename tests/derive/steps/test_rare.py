@@ -11,6 +11,7 @@ from tests.derive.sessions import MS, NESTED, Job
 
 from stepscope.derive.steps import rare, step_candidates, step_finder
 from stepscope.diagnosis import analyze
+from stepscope.model.log.events import ProcessEnded
 from stepscope.report import words
 from stepscope.report.sections import step_summary
 from stepscope.wire.kinds import Kind
@@ -87,6 +88,17 @@ def test_a_killed_run_says_at_least(seed: int) -> None:
     summary = analyze.report_of_view(job.view()).session
     said = words.steps_text(msgspec.structs.replace(summary, steps=40, steps_at_least=True))
     assert said == "at least 40 steps"
+
+
+def test_a_run_that_a_signal_ended_in_order_lost_no_count() -> None:
+    """Ctrl-C: the interpreter ended, and the agent wrote what it had counted."""
+    job, _ = simulated(10, seed=0, cut=True)
+    job.event(ProcessEnded(at=job.ended_ns))
+    view = job.view()
+    (worker,) = view.workers
+    batches = next(one for one in step_candidates.of(worker) if one.kind == Kind.EXECUTION)
+    view.__dict__["steps"] = step_finder.build(batches)
+    assert not step_summary.at_least(view, ended="code")
 
 
 def test_a_run_that_ended_says_how_many() -> None:

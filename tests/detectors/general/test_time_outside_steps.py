@@ -17,6 +17,7 @@ from stepscope.derive.view import SessionView
 from stepscope.detectors.base import run
 from stepscope.detectors.general.time_outside_steps import DETECTOR
 from stepscope.detectors.registry import GENERAL
+from stepscope.model.log.events import ProcessEnded
 from stepscope.model.session.session import Session
 from stepscope.tables.findings import Finding
 from stepscope.wire.kinds import Kind
@@ -211,6 +212,55 @@ def outside(session: Session) -> list[Finding]:
     found, _, _ = run([d for d in GENERAL if d.code == "GEN013"], SessionView(session))
     before = {"phase:start", "phase:imports", "phase:building"}
     return [f for f in found if before & {ref for e in f.evidence for ref in e.refs}]
+
+
+def imported(*calls: tuple[int, tuple[Frame, ...]]) -> Finding:
+    """The finding about imports of a job whose lines (number, what they call) each take as long as the others."""
+    job = train_loop(90 * MS, offset=9 * S)
+    job.framework(at=MS, dur=MS)
+    each = 8 * S // len(calls)
+    for number, (line, inner) in enumerate(calls):
+        job.samples(range(number * each, (number + 1) * each, 50 * MS), Frame(SCRIPT, "<module>", line), *inner)
+    (found,) = (one for one in outside(job.session()) if one.title.startswith("imports"))
+    return found
+
+
+@pytest.mark.parametrize("finishing", [0, 500 * MS, 1_900 * MS])
+def test_the_end_of_the_interpreter_is_no_line_of_the_program(finishing: int) -> None:
+    """The program's last lines are sampled until it begins, and stand for that time alone."""
+    job = train_loop(90 * MS, offset=S)
+    job.framework(at=S, dur=100 * MS)
+    last = S + STEPS * PERIOD
+    job.samples(range(last, last + 2_000 * MS - finishing, 20 * MS), Frame(SCRIPT, "<module>", 31), LOAD)
+    job.event(ProcessEnded(at=last + 2_000 * MS - finishing))
+    job.ended_ns = last + 2_000 * MS
+    found, _, _ = run([d for d in GENERAL if d.code == "GEN013"], job.view())
+    (end,) = (one for one in found if one.title.startswith("the time after the last step"))
+    mostly = finishing > 1_000 * MS
+    assert [place.line for place in end.where] == ([] if mostly else [LOAD.line])
+    assert ("1.9 s of it while the interpreter finishes" in end.title) == mostly
+    assert (f"{100 if not finishing else 75} % of it in load" in end.title) == (not mostly)
+
+
+ADAM = Frame("/usr/lib/python3/site-packages/torch/optim/adam.py", "Adam.__init__", 102, own=False)
+
+
+def test_what_a_library_imports_when_it_is_called_is_no_import_to_move() -> None:
+    """The program's line calls the library: it has no import statement."""
+    found = imported((7, (ADAM, IMPORTLIB)))
+    assert ids([found]) == [[]]
+    assert "a library imports when it is first called" in found.explanation
+    stated = imported((7, (IMPORTLIB, ADAM, IMPORTLIB)))
+    assert ids([stated]) == [["import-less"]]
+    assert "first called" not in stated.explanation
+
+
+def test_each_import_of_a_module_has_its_line() -> None:
+    """Lines of a module are statements, and no function that takes their time as a whole."""
+    found = imported((1, (IMPORTLIB,)), (2, (IMPORTLIB,)), (7, (ADAM, IMPORTLIB)))
+    assert {place.line for place in found.where} == {1, 2, 7}
+    assert found.title.endswith("34 % of it in line 1")
+    assert ids([found]) == [["import-less"]]
 
 
 LAUNCHED = "what torchrun does before it starts the process of the steps takes"

@@ -9,8 +9,10 @@ import pytest
 from tests.report import samples
 from tests.report.verdict_jobs import clean, entry, general
 
+from stepscope.model.report.op_summary import TracedSteps
 from stepscope.model.report.report import Report
 from stepscope.report import markdown, text
+from stepscope.report.brief import text as brief
 from stepscope.report.brief import verdict_words
 from stepscope.report.page import html
 from stepscope.tables.findings import Cost, Diagnostic
@@ -137,6 +139,18 @@ def test_a_damaged_session_is_no_job_without_steps() -> None:
     assert verdict_words.text(replace(samples.no_steps(), diagnostics=lost)).endswith(unread)
     said = verdict_words.text(replace(samples.input_bound(), diagnostics=lost))
     assert said.startswith(f"{unread} Input-bound: ")
+
+
+def test_shares_of_a_damaged_session_are_of_its_traced_steps() -> None:
+    """An op trace may be all that shows steps; and a framework that cannot be read is not absent."""
+    summary = replace(samples.no_steps().session, framework="")
+    lost = (Diagnostic(code="DX106", text="events.parquet cannot be read and is left out"),)
+    report = replace(samples.no_steps(), session=summary, diagnostics=lost)
+    assert "no steps in what can be read \u00b7 framework not known" in text.render(report, width=200)
+    traced = replace(report, traced=TracedSteps(trace="ops-001", count=6, mean_ns=157_000_000))
+    assert "only 6 traced steps in what can be read \u00b7 framework not known" in text.render(traced, width=200)
+    found = replace(traced, findings=samples.input_bound().findings[:1])
+    assert "framework not known · only 6 traced steps" in brief.render(found, width=200)
 
 
 @pytest.mark.parametrize("form", [text.render, markdown.render, html.render])

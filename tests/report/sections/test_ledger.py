@@ -169,3 +169,11 @@ def test_no_ledger_is_made_where_records_are_lost(lost: str, *, made: bool) -> N
     job.step().every(10 * MS, 100, dur=10 * MS)
     session = dataclasses.replace(job.session(), lost_files=(lost,))
     assert bool(ledger.build(SessionView(session))[0]) == made
+
+
+@pytest.mark.parametrize(
+    ("lost", "said"), [((), "none"), (("workers/7-1/events-000000000001-000000000001.parquet",), "")]
+)
+def test_a_framework_that_cannot_be_read_is_not_known_to_be_absent(lost: tuple[str, ...], said: str) -> None:
+    session = dataclasses.replace(Job(ended_ns=12 * S).session(), lost_files=lost)
+    assert report_of(session).session.framework == said

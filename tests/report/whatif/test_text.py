@@ -45,6 +45,14 @@ def _tried(name: str, ratio: float, verdict: Verdict, **fields: object) -> WhatI
     return msgspec.structs.replace(made, **fields)
 
 
+def test_time_and_change_are_of_the_same_pairs() -> None:
+    """The unchanged runs are others than the blocks of a trial that is switched."""
+    one = _tried("stub:t2.py:11", 0.332, "faster", ns=8_610_000, before_ns=25_900_000, pairs=12)
+    lines = whatif_text.render(msgspec.structs.replace(REPORT, rounds=1, ns=10_500_000, results=(one,))).splitlines()
+    assert lines[0] == "python 'my score.py' · 1 interleaved round · time of a step (tf.function score)"
+    assert "stub:t2.py:11  25.9 ms to 8.61 ms  -66.8 % (-67.1 to -66.5)  faster" in lines
+
+
 def test_a_line_to_paste_is_not_wrapped() -> None:
     """That of a setting of the environment, on however narrow a terminal; an edit of the code is."""
     line = f"export MALLOC_CONF={'dirty_decay_ms:10000,' * 8}"

@@ -14,7 +14,7 @@ from stepscope.experiments.climb import Rules
 from stepscope.experiments.schedule import Experiment, Limits
 from stepscope.model.report.whatif import WhatIfReport
 from stepscope.tables.errors import TargetError
-from stepscope.use_cases.whatif import result, state, way
+from stepscope.use_cases.whatif import progress, result, state, way
 from stepscope.use_cases.whatif.recorded import Recorded
 from stepscope.use_cases.whatif.result import Stage
 
@@ -100,6 +100,9 @@ def test_how_a_trial_was_measured_is_reported(tmp_path: Path) -> None:
     assert (stub.pairs, stub.rounds, stub.whole_why, stub.verdict) == (4, 1, "", "faster")
     assert stub.ns == pytest.approx(250_000, rel=0.01)
     assert stub.ratio == pytest.approx(0.25)
+    assert stub.ns / stub.before_ns == pytest.approx(stub.ratio, rel=1e-4)
+    live = {one.trial: one for one in progress.of(runs, 60.0).known}
+    assert live["stub:slow"].ratio == pytest.approx(0.25)
     assert (callbacks.pairs, callbacks.whole_why) == (0, "too few steps")
     assert [run.remedy for run in report.runs if run.switched] == ["stub:slow", "no-callbacks", "no-summaries"]
     assert "round 1: stub:slow, switched on and off 250 us a sample with it, 1 ms without" in made.lines

@@ -61,11 +61,15 @@ class PhaseTime:
     loops: int = 0
     """Number of these loops."""
     importing: float | None = None
-    """Share of its samples that were taken inside an import; None: too few."""
+    """Share that the program's import statements take, by samples; None: too few."""
+    lazily: float = 0.0
+    """The same of what libraries import when they are called."""
     launched_by: str = ""
     """Of the start: the program of the job that started the process of the steps, "torchrun"; "": it is the process."""
     launched_ns: int = 0
     """Of the start: until the process of the steps began."""
+    finishing_ns: int = 0
+    """Of the end: while the interpreter finishes, in which no line of the program runs."""
     once: bool = False
     """Whether nearly all of it passed in one piece, without a step."""
 
@@ -98,9 +102,11 @@ def build(view: SessionView) -> tuple[PhaseTime, ...]:
             lines=_lines(view, whole, part, mine),
             edges=tuple((edge.what, intervals.total(intervals.clip(edge.spans, part.spans))) for edge in edges),
             loops=max((edge.count for edge in edges), default=0),
-            importing=_importing(mine),
+            importing=_importing(whole, part, mine, lazily=False),
+            lazily=_importing(whole, part, mine, lazily=True) or 0.0,
             launched_by=by if part.phase == "start" else "",
             launched_ns=min(until, part.ns) if part.phase == "start" else 0,
+            finishing_ns=_finishing_ns(whole, part),
             once=_once(part, view.steps),
         )
         for part, mine in ((part, _within(part, samples)) for part in whole.parts)
@@ -150,27 +156,50 @@ def _within(part: Part, samples: tuple[Sample, ...]) -> list[Sample]:
     return [sample for sample, hit in zip(samples, inside.tolist(), strict=True) if hit and not sample.in_agent]
 
 
-def _importing(samples: list[Sample]) -> float | None:
+def _importing(whole: Ledger, part: Part, samples: list[Sample], *, lazily: bool) -> float | None:
     if len(samples) < MIN_SAMPLES:
         return None
-    within = (any(frame.file.startswith(stack_samples.IMPORTING) for frame in sample.frames) for sample in samples)
+    within = (_imports(sample) and _calls(sample) == lazily for sample in samples)
     hits = stack_samples.weight_of(itertools.compress(samples, within))
-    return hits / max(1, stack_samples.weight_of(samples))
+    return hits / _total_ns(whole, part, samples)
+
+
+def _imports(sample: Sample) -> bool:
+    return any(frame.file.startswith(stack_samples.IMPORTING) for frame in sample.frames)
+
+
+def _calls(sample: Sample) -> bool:
+    """Whether the user's line called a library, which imports, and did not state the import."""
+    below = [frame.file.startswith(stack_samples.IMPORTING) for frame in sample.below_user()]
+    return any(below) and not below[0]
+
+
+def _finishing_ns(whole: Ledger, part: Part) -> int:
+    return min(whole.exit_ns, part.ns) if part.phase == "end" else 0
+
+
+def _total_ns(whole: Ledger, part: Part, samples: list[Sample]) -> float:
+    """Time of which samples are a part: imports of frameworks were not sampled, nor is the interpreter's end."""
+    weight = max(1, stack_samples.weight_of(samples))
+    if part.phase == "imports":
+        return max(weight, part.ns)
+    return weight * part.ns / max(1, part.ns - _finishing_ns(whole, part))
 
 
 def _lines(view: SessionView, whole: Ledger, part: Part, samples: list[Sample]) -> tuple[Spent, ...]:
-    least_ns = part.ns if part.phase == "imports" else 0  # those of frameworks were not sampled
-    found = _by_samples(view, samples, least_ns) if len(samples) >= MIN_SAMPLES else _by_records(view, whole, part)
+    if 2 * _finishing_ns(whole, part) >= max(1, part.ns):
+        return ()  # most of it is no line's
+    found = _by_samples(view, whole, part, samples) if len(samples) >= MIN_SAMPLES else _by_records(view, whole, part)
     return tuple(spent for spent in found if spent.ratio >= LEAST)[:MAX_LINES]
 
 
-def _by_samples(view: SessionView, samples: list[Sample], least_ns: int) -> list[Spent]:
-    """The innermost lines of the user's code, functions as a whole, as shares of the samples' time or ``least_ns``."""
-    total = max(stack_samples.weight_of(samples), least_ns)
-    groups: dict[tuple[str, str], list[tuple[Sample, Spot]]] = defaultdict(list)
+def _by_samples(view: SessionView, whole: Ledger, part: Part, samples: list[Sample]) -> list[Spent]:
+    """The innermost lines of the user's code: functions as a whole, but each line of imports."""
+    total = _total_ns(whole, part, samples)
+    groups: dict[tuple[str, str, int], list[tuple[Sample, Spot]]] = defaultdict(list)
     for sample in samples:
         if (spot := sample.culprit) is not None:
-            groups[spot.file, spot.function].append((sample, spot))
+            groups[spot.file, spot.function, spot.line if part.phase == "imports" else 0].append((sample, spot))
     found = []
     for group in groups.values():
         lines = Counter(spot.line for _, spot in group)
@@ -180,7 +209,7 @@ def _by_samples(view: SessionView, samples: list[Sample], least_ns: int) -> list
         found.append(
             Spent(
                 place=view.place(spot.file, spot.line, function=spot.function),
-                ratio=weight / total if total else 0.0,
+                ratio=weight / total,
                 what=doing.public(called.most_common(1)[0][0]) if called else "",
             )
         )

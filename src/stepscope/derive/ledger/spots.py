@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,14 +13,13 @@ from stepscope.derive.ledger import outside
 from stepscope.derive.numeric import intervals
 from stepscope.derive.python import stack_samples
 from stepscope.derive.steps.steps import names_of
-from stepscope.model.log.events import Traced
+from stepscope.model.log.events import Framework, Traced
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stepscope.derive.ledger.part import Ledger, Part
-    from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.python.stack_samples import Sample
     from stepscope.model.log.events import Name
     from stepscope.model.session.session import Worker
@@ -29,6 +29,8 @@ MIN_RATIO = 0.1
 """Minimum share of a part's time for a place to be named: a tenth of what is at least 5 % is below noise."""
 NO_CODE = frozenset({"start", "not-seen"})
 """Phases that belong to no line of the user's code, or to none that was seen."""
+NOT_SAMPLED = frozenset({"imports", "end"})
+"""Phases in which no stack is taken for long: imports of frameworks, and the interpreter's end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,31 +56,43 @@ class Spots:
         """The costliest places of a part: those that its records name, else the user's lines that were sampled."""
         if part.phase in NO_CODE or not len(part.spans[0]):
             return ()
-        found = _of_records(self._ledger, part) or self._of_samples(part.spans)
-        least = MIN_RATIO * sum(spot.ns for spot in found)
+        found = _of_records(self._ledger, part) or self._of_samples(part)
+        whole = part.ns if part.phase in NOT_SAMPLED else 0
+        least = MIN_RATIO * max(whole, sum(spot.ns for spot in found))
         return tuple(sorted((spot for spot in found if spot.ns >= least), key=lambda spot: -spot.ns)[:MAX_SPOTS])
 
-    def _of_samples(self, spans: Intervals) -> list[SpotTime]:
-        inside = np.flatnonzero(intervals.overlapping(spans, self._at - 1, self._at))
-        lines: dict[tuple[str, str], Counter[int]] = {}
+    def _of_samples(self, part: Part) -> list[SpotTime]:
+        """Functions as a whole with the line that has most, but each line of imports."""
+        inside = np.flatnonzero(intervals.overlapping(part.spans, self._at - 1, self._at))
+        lines: dict[tuple[str, str, int], Counter[int]] = {}
         for sample, weight in (self._samples[i] for i in inside):
             spot = sample.culprit
             if spot is not None and spot.line > 0:
-                lines.setdefault((spot.file, spot.function), Counter())[spot.line] += weight
+                apart = spot.line if part.phase == "imports" else 0
+                lines.setdefault((spot.file, spot.function, apart), Counter())[spot.line] += weight
         return [
             SpotTime(file, seen.most_common(1)[0][0], 0, function, seen.total())
-            for (file, function), seen in lines.items()
+            for (file, function, _), seen in lines.items()
         ]
 
 
 def _weighted(worker: Worker, threads: Sequence[int]) -> list[tuple[Sample, int]]:
-    """The samples of the threads in order of time, each with the time since the one before."""
+    """The samples of the threads in order of time, each with the time since the one before.
+
+    A first sample stands for itself, or within an import of a framework for all of that since it began.
+    """
     found = []
     for thread in threads:
         samples = list(stack_samples.thread_samples(worker, [thread]))
-        before = [0, *(sample.at for sample in samples)]
-        found += [(one, one.at - max(last, one.at - _LONGEST_NS)) for one, last in zip(samples, before, strict=False)]
+        later = [(one, min(one.at - last.at, _LONGEST_NS)) for last, one in itertools.pairwise(samples)]
+        found += [*((one, max(one.weight_ns, _imported_ns(worker, one.at))) for one in samples[:1]), *later]
     return sorted(found, key=lambda pair: pair[0].at)
+
+
+def _imported_ns(worker: Worker, at: int) -> int:
+    """For how long a framework had been imported by then; 0: none was."""
+    begun = [event.at - event.dur for event in worker.all(Framework) if event.at - event.dur <= at < event.at]
+    return at - min(begun, default=at)
 
 
 _LONGEST_NS = 5_000_000_000

@@ -26,7 +26,7 @@ framework.
 Depends on the phase: keep what was built (a saved model, prepared data), import less, trace fewer and smaller graphs,
 evaluate and save less often, fewer and longer epochs. What happened once is to be looked at: it cannot be done less
 often. None for what a launcher does before it starts the process of the
-steps.
+steps, and for what a library imports when it is first called.
 
 ## References
 FSE'22 study, slow initialization; TensorFlow guide "Better performance with tf.function".
@@ -38,7 +38,7 @@ import itertools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from stepscope.causes.general import phase_lines, turn_times
+from stepscope.causes.general import phase_lines, spent_lines, turn_times
 from stepscope.derive.ledger import outside
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of, severity_of
 from stepscope.detectors.remedies import Fact
@@ -182,7 +182,7 @@ def _finding(view: SessionView, time: PhaseTime, params: Params, turns: TurnTime
     unseen = time.phase == "building" and not time.lines and not outside.is_sampled(view.worker or view.workers[0])
     return Seen(
         title=f"{_UNSEEN if unseen else _subject(time)} {format_ratio(time.ratio)} of the run "
-        f"({format_ns(time.ns)}){each}{general_loss.top_text(time.lines)}{_edge_text(time)}",
+        f"({format_ns(time.ns)}){each}{general_loss.top_text(time.lines)}{_edge_text(time)}{_end_text(time)}",
         severity="info",
         confidence=general_loss.CONFIDENCE,
         exposed_stage=_stage(time, recurs=part is not None),
@@ -205,7 +205,7 @@ def _finding(view: SessionView, time: PhaseTime, params: Params, turns: TurnTime
         remedies=_remedies(time, turns),
         about=frozenset(fact for fact, holds in {Fact.UNSEEN: unseen, Fact.ONCE: time.once}.items() if holds),
         explanation="This time lies outside of the steady steps: shares of the step and costs of findings do not "
-        f"include it.{_EDGES if _edge_text(time) else ''}",
+        f"include it.{_EDGES if _edge_text(time) else ''}{_lazy_text(time)}",
     )
 
 
@@ -235,10 +235,12 @@ def _remedies(time: PhaseTime, turns: TurnTimes | None) -> tuple[Remedy, ...]:
 def _remedies_of_start(time: PhaseTime) -> tuple[Remedy, ...]:
     if time.launched_by:
         return ()
-    if time.phase == "imports":  # of those that were sampled: no job can do without its framework
-        return (_IMPORTS,) if sum(line.ratio for line in time.lines) >= MIN_MOSTLY else ()
+    if (time.importing or 0.0) >= MIN_MOSTLY:
+        return (_IMPORTS,)
+    if time.phase == "imports" or time.lazily >= MIN_MOSTLY:  # of those that were sampled: a job needs its framework
+        return ()
     if time.importing is not None:
-        return (_IMPORTS if time.importing >= MIN_MOSTLY else _KEEP,)
+        return (_KEEP,)
     return WHAT[time.phase][1]
 
 
@@ -257,6 +259,19 @@ def _edge_text(time: PhaseTime) -> str:
     """What Keras does in most of the time; "" if it does neither."""
     what, ns = max(time.edges, key=lambda edge: edge[1], default=("", 0))
     return f": {what} ({format_ns(ns)})" if ns >= MIN_MOSTLY * time.ns else ""
+
+
+def _end_text(time: PhaseTime) -> str:
+    mostly = time.finishing_ns >= MIN_MOSTLY * time.ns
+    return f", {format_ns(time.finishing_ns)} of it while the interpreter finishes" if mostly else ""
+
+
+def _lazy_text(time: PhaseTime) -> str:
+    """What no import of the program's can change; "" if it is little."""
+    if time.lazily < spent_lines.LEAST:
+        return ""
+    share = format_ratio(time.lazily)
+    return f" {share} of it a library imports when it is first called: the program has no import there."
 
 
 def _stage(time: PhaseTime, *, recurs: bool) -> Stage:

@@ -240,7 +240,8 @@ _OF_SERVICE = (
 def _remedies(stage: StageNode, python: float, params: Params) -> tuple[Remedy, ...]:
     if stage.type.startswith(_SERVED):
         return _OF_SERVICE
-    first = Remedy(id="parallel-map", text="run the stage in parallel: num_parallel_calls=tf.data.AUTOTUNE")
+    way = "parallel-map" if "Map" in stage.type else "parallel-stage"
+    first = Remedy(id=way, text="run the stage in parallel: num_parallel_calls=tf.data.AUTOTUNE")
     if python >= params.min_python_ratio:
         first = Remedy(id="use-tensorflow-ops", text="write the Python as TensorFlow ops: it holds the GIL")
     elif stage.parallelism > 1:

@@ -106,6 +106,7 @@ class SessionSummary(Struct, frozen=True, kw_only=True):
     id: str
     command: tuple[str, ...]
     framework: str
+    """Frameworks with their versions; "none": there is none; "": it is in what cannot be read."""
     hosts: int
     steps: int
     steps_at_least: bool = False

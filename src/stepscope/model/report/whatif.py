@@ -116,7 +116,7 @@ class WhatIfResult(Struct, frozen=True, kw_only=True):
     text: str
     """Effect in words."""
     ns: int
-    """Median over the rounds; 0: it was not measured."""
+    """Time with it: the geometric mean over the pairs of ``ratio``; 0: it was not measured."""
     ratio: float
     """Time with it over time without: the geometric mean over the rounds' pairs. 0.91: 9 % less."""
     low: float
@@ -166,6 +166,8 @@ class WhatIfResult(Struct, frozen=True, kw_only=True):
     cpu_low: float = 0.0
     cpu_high: float = 0.0
     """Upper end of its interval at 99 %."""
+    before_ns: int = 0
+    """Time without it in the same pairs, of which ``ns`` is ``ratio``; 0: unknown."""
 
 
 class WhatIfPlace(Struct, frozen=True, kw_only=True):

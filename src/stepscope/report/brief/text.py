@@ -81,7 +81,8 @@ def _measured(report: Report, room: int) -> tuple[str, int, list[str]]:
     if words.is_imported(report):
         return "imported", COLUMN, [_fitting([words.printable(op_trace_text.shown(report))], room)]
     if not summary.steps:
-        items = [words.printable(summary.member), words.framework_text(summary), *words.measured_items(report)]
+        items = [words.printable(summary.member), words.framework_text(summary), verdict.traced_text(report)]
+        items += words.measured_items(report)
         return "the job", COLUMN, [_fitting([*items, words.overhead_text(report.overhead, steps=0)], room)]
     items = [words.printable(summary.member)]
     if times is not None:

@@ -183,9 +183,9 @@ def basis_text(compared: Compared) -> str:
         return "Shares are compared, so what one function loses, others gain."
     text = "Both are assumed to cover the same work"
     if compared.unit_of_work:
-        of = "of {:,.6g} and {:,.6g}".format(*found.bases)
-        of = f"{of} sampled steps" if compared.unit_of_work == "step" else f"{of} units"
-        text = f"Weights are{per_text(compared)}, {of}"
+        of = ", of {:,.6g} and {:,.6g} units"
+        of = ": the samples stand for {:,.0f} and {:,.0f} steps" if compared.unit_of_work == "step" else of
+        text = f"Weights are{per_text(compared)}{of.format(*found.bases)}"
     elif compared.before.of_run and compared.after.of_run:
         text = "Whole runs are compared, start and end included, whatever number of steps they made"
     return f"{text}{_shared(found)}."

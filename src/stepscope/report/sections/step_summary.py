@@ -11,6 +11,7 @@ from stepscope.derive import steps_view
 from stepscope.derive.ledger import pauses
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import step_finder, step_makers
+from stepscope.model.log.events import ProcessEnded
 from stepscope.model.report.report import StepMaker
 from stepscope.model.report.step_summary import StepChoice, Throughput
 from stepscope.wire.kinds import Kind
@@ -95,11 +96,14 @@ def _rates(maker: Maker) -> tuple[float | None, float | None]:
 
 
 def at_least(view: SessionView, *, ended: JobEnd) -> bool:
-    """Whether the steps are more than were counted: a process that was killed lost the count of its last gap."""
+    """Whether the steps are more than were counted: a process that was killed lost the count of its last gap.
+
+    One that a signal ended in an orderly way (Ctrl-C) wrote it.
+    """
     steps, manifest = view.steps, view.session.manifest
     code = manifest.exit_code
     killed = ended in {"memory", "unknown"} or (code is not None and (code < 0 or code > SHELL_SIGNALS))
-    if steps is None or not killed or not len(steps.worker.gaps):
+    if steps is None or not killed or not len(steps.worker.gaps) or steps.worker.all(ProcessEnded):
         return False
     usual = float(np.median(steps.durations[steps.steady]))
     return manifest.ended_ns - max(int(steps.ends[-1]), steps.span[1]) > MOST_UNSEEN * usual

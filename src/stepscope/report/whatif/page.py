@@ -98,7 +98,7 @@ def _trials(report: WhatIfReport) -> Html:
     ):
         rows = [_trial(result) for result in measured if result.kind == kind]
         if rows:
-            head = ("Trial", "Time left", "", "Change", "What it does, and what to do")
+            head = ("Trial", "Time", "", "Change", "What it does, and what to do")
             shown = table(head, rows, numeric=(1, 3))
             cards.append(Html('<div class="card"><h3>{}</h3><p class="note">{}</p>{}</div>').format(title, note, shown))
     return Html().join(cards)
@@ -117,7 +117,12 @@ def _trial(result: WhatIfResult) -> Html:
     return Html(
         '<th scope="row">{}</th><td class="n">{}</td><td class="b">{}</td><td class="n">{}<br>{}</td><td>{}</td>'
     ).format(
-        code(result.remedy), format_ns(result.ns), _ratio_bar(result), whatif_text.change_text(result), verdict, lines
+        code(result.remedy),
+        whatif_text.times_text(result),
+        _ratio_bar(result),
+        whatif_text.change_text(result),
+        verdict,
+        lines,
     )
 
 

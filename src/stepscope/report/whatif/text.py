@@ -102,7 +102,8 @@ def head_line(report: WhatIfReport) -> str:
     """The command, the rounds, and what is measured."""
     what = f"a {report.measure}" + (f" ({report.step})" if report.step and report.measure != "run" else "")
     parts = [printable(shlex.join(report.command))]
-    parts += [f"{report.rounds} interleaved rounds", f"time of {what}"] if report.rounds else []
+    rounds = f"{report.rounds} interleaved round{'s' if report.rounds != 1 else ''}"
+    parts += [rounds, f"time of {what}"] if report.rounds else []
     return " \u00b7 ".join(parts)
 
 
@@ -118,7 +119,7 @@ def result_lines(result: WhatIfResult, name_width: int, width: int, *, color: bo
     """A trial with its change, what it does, and how to keep it."""
     word = VERDICTS.get(result.verdict, result.verdict)
     verdict = f"\x1b[{_COLORS[result.verdict]}m{word}\x1b[0m" if color and result.verdict in _COLORS else word
-    line = f"{format_ns(result.ns).ljust(10)}{change_text(result)}  {verdict}"
+    line = f"{times_column(result)}{change_text(result)}  {verdict}"
     lasting = (result.verdict == "faster" or saves_cpu(result)) and bool(result.lasting)
     pasted = result.remedy in ENVIRONMENT_REMEDIES
     more = [
@@ -186,6 +187,16 @@ def indented_lines(texts: Iterable[str], name_width: int, width: int) -> Iterato
     for text in texts:
         for part in textwrap.wrap(text, width - name_width) if text else ():
             yield " " * name_width + part
+
+
+def times_text(result: WhatIfResult) -> str:
+    """Time without it and with it, in the same pairs: "25.9 ms to 8.61 ms"; of an older result that with it."""
+    return f"{format_ns(result.before_ns)} to {format_ns(result.ns)}" if result.before_ns else format_ns(result.ns)
+
+
+def times_column(result: WhatIfResult) -> str:
+    """The same, as wide in each line."""
+    return times_text(result).ljust(20 if result.before_ns else 10)
 
 
 def change_text(result: WhatIfResult) -> str:

@@ -37,7 +37,7 @@ def _step(number: int, step: WhatIfStep) -> Html:
 def _total(shown: WhatIfWay) -> Html:
     if shown.total is None or not shown.total.ns:
         return Html()
-    said = f"All together, in the same rounds as the unchanged job: {format_ns(shown.total.ns)}, "
+    said = f"All together, in the same rounds as the unchanged job: {whatif_text.times_text(shown.total)}, "
     return Html("<p>{}.</p>").format(said + whatif_text.change_text(shown.total))
 
 

@@ -69,7 +69,7 @@ def _total(way: WhatIfWay, name_width: int) -> Iterator[str]:
         yield f"all together: not possible: {printable(total.note)}"
         return
     yield "all together, measured against the unchanged job in the same rounds:"
-    yield " " * name_width + f"{format_ns(total.ns).ljust(10)}{whatif_text.change_text(total)}  {_word(total)}"
+    yield " " * name_width + f"{whatif_text.times_column(total)}{whatif_text.change_text(total)}  {_word(total)}"
     yield from (" " * name_width + line for line in whatif_text.memory_lines(total))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from statistics import median
+from statistics import geometric_mean, median
 from typing import TYPE_CHECKING
 
 from stepscope.report.whatif.live import Known, LiveTable, Progress
@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeVar
 
+    from stepscope.model.report.whatif import Measure
     from stepscope.use_cases.whatif.recorded import Recorded
+    from stepscope.use_cases.whatif.runs import Ran
 
     Report = TypeVar("Report")
 
@@ -44,17 +46,17 @@ def follow(watch: Callable[[Progress], object] | None, most_s: float) -> Callabl
 
 
 def of(recorded: Recorded, most_s: float) -> Progress:
-    """What is known now: the runs with the changes that are kept by now, each trial with its median."""
+    """What is known now: the runs with the changes that are kept by now, each trial with its median.
+
+    A trial that is switched changes the time without it in the same runs, any other that of the unchanged ones.
+    """
     kept = recorded.runs[-1].kept if recorded.runs else ()
-    times: dict[str, list[float]] = {}
+    times: dict[str, list[tuple[float, float]]] = {}
     for ran in recorded.runs:
-        if ran.kept == kept and ran.ns(recorded.measure) and not ran.note:
-            times.setdefault(ran.trial, []).append(ran.ns(recorded.measure))
-    unchanged = median(times.get("", [0.0]))
-    known = [
-        Known(trial=trial, ns=median(found), ratio=median(found) / unchanged if unchanged else 0.0, runs=len(found))
-        for trial, found in times.items()
-    ]
+        if ran.kept == kept and (ns := ran.ns(recorded.measure)) and not ran.note:
+            times.setdefault(ran.trial, []).append((_without(ran, recorded.measure), ns))
+    unchanged = median(ns for _, ns in times.get("", [(0.0, 0.0)]))
+    known = [_known(trial, found, unchanged) for trial, found in times.items()]
     return Progress(
         running=recorded.running,
         spent_s=recorded.spent_s,
@@ -63,3 +65,15 @@ def of(recorded: Recorded, most_s: float) -> Progress:
         kept=kept,
         known=tuple(known),
     )
+
+
+def _known(trial: str, found: list[tuple[float, float]], unchanged: float) -> Known:
+    ns = median(ns for _, ns in found)
+    before = median(without or unchanged for without, _ in found)
+    return Known(trial=trial, ns=ns, ratio=ns / before if before else 0.0, runs=len(found))
+
+
+def _without(ran: Ran, measure: Measure) -> float:
+    """The time without the trial in the same run, if it was switched; else 0."""
+    pairs = ran.measured(measure, ran).pairs
+    return geometric_mean([before for before, _ in pairs]) if pairs else 0.0

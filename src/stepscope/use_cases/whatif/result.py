@@ -6,7 +6,7 @@ import os
 import shlex
 from dataclasses import dataclass
 from functools import partial
-from statistics import fmean, median
+from statistics import fmean, geometric_mean, median
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -170,7 +170,7 @@ def result_of(arm: Arm, effect: Effect | None, runs: Sequence[Ran]) -> WhatIfRes
     return WhatIfResult(
         remedy=arm.candidate.trial,
         text=_text(arm.candidate.trial),
-        ns=round(median(ns for _, ns in arm.pairs)) if arm.pairs else 0,
+        ns=round(geometric_mean([ns for _, ns in arm.pairs])) if arm.pairs else 0,
         ratio=effect.ratio if effect is not None else arm.ratio,
         low=effect.low if effect is not None else 0.0,
         high=effect.high if effect is not None else 0.0,
@@ -192,6 +192,7 @@ def result_of(arm: Arm, effect: Effect | None, runs: Sequence[Ran]) -> WhatIfRes
         cpu_ratio=cpu.ratio if cpu is not None else 0.0,
         cpu_low=cpu.low if cpu is not None else 0.0,
         cpu_high=cpu.high if cpu is not None else 0.0,
+        before_ns=round(geometric_mean([ns for ns, _ in arm.pairs])) if arm.pairs else 0,
     )
 
 
