@@ -123,6 +123,19 @@ def _(batch: Foreign) -> None:
     frames.user_frame()
 
 
+@drives("core/frames.py:ended_the_program")
+def _(batch: Foreign) -> None:
+    def look(error: BaseException) -> None:
+        sys.last_traceback = error.__traceback__
+        try:
+            assert frames.ended_the_program(failing)
+            assert not frames.ended_the_program(driven)
+        finally:
+            del sys.last_traceback
+
+    failing(batch, look)
+
+
 @drives("graphs/node_lines.py:Lines._path", "probes/keras/layers.py:_updating")
 def _(batch: Foreign) -> None:
     lines = module("graphs/node_lines.py").Lines(lambda: 0, WeakIds())

@@ -28,7 +28,7 @@ import functools
 import time
 import weakref
 
-from stepscope.agent.core.unfinished import ended_the_program
+from stepscope.agent.core.frames import ended_the_program
 from stepscope.wire.call_cost import HOOK_LIGHTS, LIGHT_NS, wrapped_ns
 from stepscope.wire.kinds import Kind, Trait, kinds_with
 from stepscope.wire.ring import UNCOMMITTED, UNCOMMITTED_KINDS

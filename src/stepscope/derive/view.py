@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from stepscope.derive.graph import step_graphs
 from stepscope.derive.graph.index import GraphIndex
 from stepscope.derive.input import pipeline
-from stepscope.derive.machine import thread_cpu
 from stepscope.derive.optrace import chosen_traces
 from stepscope.derive.optrace.node_costs import NodeCosts
 from stepscope.derive.optrace.shape_costs import ShapeCosts
@@ -99,19 +98,6 @@ class SessionView:
         return stack_samples.samples(self.steps, self.anatomy) if self.steps and self.anatomy else ()
 
     @cached_property
-    def ready_per_run(self) -> float | None:
-        """Time for which the step thread was ready and others had the CPU, per time that it ran; None: not known."""
-        if self.steps is None or self.worker is None:
-            return None
-        rows = thread_cpu.rows(self.session, self.worker, self.steps.thread)
-        return thread_cpu.ready_per_run(rows, self.steps.span)
-
-    @cached_property
-    def spread(self) -> tuple[Sample, ...]:
-        """The samples, with the time for which the thread did not run where it was spent."""
-        return ready_time.spread(self.samples, self.ready_per_run)
-
-    @cached_property
     def loop(self) -> tuple[str, str] | None:
         """(file, function) of the user's loop."""
         return stack_samples.loop_function(self.samples, self.steps) if self.steps else None
@@ -126,8 +112,8 @@ class SessionView:
         return stack_samples.statement_of(sample, self.loop, self.callers)
 
     def hot_spots(self, *components: ComponentName) -> tuple[HotSpot, ...]:
-        """Where samples of these components fall."""
-        return hot_spots.hot_spots(self.spread, frozenset(components), self.loop, self.callers)
+        """Where samples of these components fall, with the time for which the thread did not run where it was spent."""
+        return hot_spots.hot_spots(self.get(ready_time.samples), frozenset(components), self.loop, self.callers)
 
     @cached_property
     def _cells(self) -> dict[str, NotebookCell]:

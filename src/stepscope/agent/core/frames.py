@@ -26,6 +26,8 @@ _STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _PACKAGES = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
 _DEPTH = 1000
 """Frames examined from the leaf on when searching for user code: imports of frameworks nest deep."""
+_MOST = 16
+"""Wrappers of one function that are looked through."""
 
 _folder = "/"
 """Working directory when the process was armed."""
@@ -145,3 +147,15 @@ def last_line(code: CodeType) -> int:
         if hasattr(constant, "co_firstlineno"):
             last = max(last, last_line(constant))
     return last
+
+
+def ended_the_program(counts: Foreign) -> bool:
+    """Whether the exception that nothing caught, if there was one, came out of a call of what is counted."""
+    called = counts
+    for _ in range(_MOST):  # decorators share their code
+        called = getattr(called, "__wrapped__", None) or called
+    code = getattr(called, "__code__", None)
+    trace = getattr(sys, "last_traceback", None)
+    while trace is not None and trace.tb_frame.f_code is not code:
+        trace = trace.tb_next
+    return code is not None and trace is not None

@@ -25,6 +25,7 @@ import numpy as np
 
 from stepscope.causes.general import wait_partners
 from stepscope.causes.job import busy_span
+from stepscope.derive.machine import thread_cpu
 from stepscope.derive.numeric import concentration, proportion
 from stepscope.derive.python import stack_samples, wait_reasons
 from stepscope.model.log.waits import ThreadCounts
@@ -179,7 +180,8 @@ def blocked_ratio(view: StepsView, component: ComponentName) -> float | None:
     if not every or not any(sample.on_cpu for sample in view.samples):
         return None
     ran = stack_samples.weight_of(s for s in view.samples if s.on_cpu and s.component == component) / every
-    return max(0.0, view.anatomy.ratio(component) - ran * (1.0 + (view.ready_per_run or 0.0)))
+    ready = thread_cpu.ready_per_run(view.session, view.steps) or 0.0
+    return max(0.0, view.anatomy.ratio(component) - ran * (1.0 + ready))
 
 
 def _of_component(view: StepsView, component: ComponentName) -> list[WaitOn]:

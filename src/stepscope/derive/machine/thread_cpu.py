@@ -10,6 +10,7 @@ import numpy as np
 from stepscope.model.log.events import ThreadSeen
 
 if TYPE_CHECKING:
+    from stepscope.derive.steps.steps import Steps
     from stepscope.model.session.session import Session, Worker
     from stepscope.tables.records import F64, I64, ThreadTable
 
@@ -43,9 +44,10 @@ def used(table: ThreadTable, window: tuple[int, int]) -> dict[int, Use]:
     return found
 
 
-def ready_per_run(table: ThreadTable, window: tuple[int, int]) -> float | None:
-    """Time for which one thread was ready and others had the CPU, per time that it ran; None if that is not known."""
-    use = next(iter(used(table, window).values()), None)
+def ready_per_run(session: Session, steps: Steps) -> float | None:
+    """Time for which the thread of the steps was ready and others had the CPU, per time of running; None: not known."""
+    mine = used(rows(session, steps.worker, steps.thread), steps.span)
+    use = next(iter(mine.values()), None)
     return use.ready / use.run if use is not None and use.run else None
 
 
