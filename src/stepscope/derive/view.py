@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from stepscope.derive.graph import step_graphs
 from stepscope.derive.graph.index import GraphIndex
 from stepscope.derive.input import pipeline
+from stepscope.derive.machine import thread_cpu
 from stepscope.derive.optrace import chosen_traces
 from stepscope.derive.optrace.node_costs import NodeCosts
 from stepscope.derive.optrace.shape_costs import ShapeCosts
@@ -113,7 +114,7 @@ class SessionView:
 
     def hot_spots(self, *components: ComponentName) -> tuple[HotSpot, ...]:
         """Where samples of these components fall, with the time for which the thread did not run where it was spent."""
-        return hot_spots.hot_spots(self.get(ready_time.samples), frozenset(components), self.loop, self.callers)
+        return hot_spots.hot_spots(self.get(with_ready_time), frozenset(components), self.loop, self.callers)
 
     @cached_property
     def _cells(self) -> dict[str, NotebookCell]:
@@ -189,3 +190,10 @@ class SessionView:
     def dataset_place(self, made: DatasetMade) -> Place | None:
         """Where user code made a dataset."""
         return self.place(made.file, made.line, function=made.function) if made.file else None
+
+
+def with_ready_time(view: SessionView) -> tuple[Sample, ...]:
+    """The stack samples, with the time for which the thread of the steps did not run where it was spent."""
+    if view.steps is None:
+        return ()
+    return ready_time.spread(view.samples, thread_cpu.ready_per_run(view.session, view.steps))

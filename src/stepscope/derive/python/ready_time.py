@@ -13,24 +13,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stepscope.derive.machine import thread_cpu
 from stepscope.derive.python.stack_samples import weight_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from stepscope.derive.python.stack_samples import Sample, Spot
-    from stepscope.derive.view import SessionView
 
 _NOT_BLOCKED = frozenset({"running", "gil"})
 """Calls in which a look finds a thread that is not blocked, or only by the look itself."""
-
-
-def samples(view: SessionView) -> tuple[Sample, ...]:
-    """Stack samples of the thread of the steps within the steady steps, with these weights."""
-    if view.steps is None:
-        return ()
-    return spread(view.samples, thread_cpu.ready_per_run(view.session, view.steps))
 
 
 def spread(taken: Sequence[Sample], per_run: float | None) -> tuple[Sample, ...]:

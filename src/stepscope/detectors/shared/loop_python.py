@@ -10,7 +10,8 @@ from stepscope.causes.host import user_spans
 from stepscope.causes.system import caches, oversubscribed_threads
 from stepscope.derive import unmeasured
 from stepscope.derive.numeric import proportion
-from stepscope.derive.python import costly, doing, hot_spots, known_python, ready_time, stack_samples
+from stepscope.derive.python import costly, doing, hot_spots, known_python, stack_samples
+from stepscope.derive.view import with_ready_time
 from stepscope.detectors.base import cost_of
 from stepscope.tables.findings import Evidence
 from stepscope.tables.units import Ratio
@@ -195,7 +196,7 @@ def by_function(view: StepsView, found: LoopPython, params: Params) -> tuple[Loo
 
 def _between(view: StepsView) -> list[Sample]:
     """The samples of the user's code between the calls that are known."""
-    return [s for s in view.get(ready_time.samples) if s.component == "other-python" and s.culprit is not None]
+    return [s for s in view.get(with_ready_time) if s.component == "other-python" and s.culprit is not None]
 
 
 def _on(view: StepsView, between: Sequence[Sample], spots: Sequence[HotSpot]) -> list[Sample]:
