@@ -77,6 +77,10 @@ test-%: $(VENV)/.stamp
 
 # ---- a wheel ---------------------------------------------------------------------------------------------------
 
+.PHONY: changelog
+changelog: ## the changes of changes/ into CHANGELOG.md: make changelog VERSION=X.Y.Z
+	@scripts/changelog.sh $(VERSION)
+
 .PHONY: wheel
 wheel: $(VENV)/.stamp ## dist/stepscope-VERSION-py3-none-any.whl, to install anywhere
 	@rm -rf dist
