@@ -386,3 +386,11 @@ def test_loops_around_a_line(line: int, loops: tuple[Loop, ...]) -> None:
 def test_no_loops_in_what_does_not_parse() -> None:
     """A source of another Python has no loops."""
     assert loops_around("for x in :\n    step(x)", 2) == ()
+
+
+def test_a_counter_on_the_line_of_the_call_is_not_what_it_returned() -> None:
+    """What the next batch is taken by is moved on where the step is called: the batch is input all the same."""
+    text = "while True:\n    b = prepare(x[done % 60]) if slow else x[done]\n    step(b); done += 64\n"
+    assert role_of_line(text, 3, 2) == "feeds"
+    assert role_of_line(text.replace("done += 64", "done = done + 64"), 3, 2) == "feeds"
+    assert role_of_line(text.replace("step(b); done += 64", "done = step(b)"), 3, 2) == "carries"

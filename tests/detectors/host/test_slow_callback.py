@@ -10,6 +10,7 @@ from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
 from tests.detectors.jobs import CALL, PERIOD, STEPS, called_back, hooked, keras_fit, nothing
 from tests.detectors.wait_jobs import look, looked
 
+from stepscope.derive.ledger import pauses
 from stepscope.detectors.host.slow_callback import DETECTOR
 from stepscope.diagnosis.analyze import report_of
 from stepscope.wire.kinds import Flag, Kind
@@ -215,3 +216,11 @@ def test_few_long_calls_of_many_make_a_wide_interval(counted: int, least: float)
     assert least / 2 <= found.cost.ratio - found.cost.low
     assert least <= 2 * reach
     assert (reach < 0.02) == (counted == 0)
+
+
+def test_what_a_turn_takes_goes_with_the_share_and_the_distance() -> None:
+    """Where steps were only counted: a fifth of steps of 20 ms, in each tenth, are 40 ms, whatever the timed took."""
+    job = in_windows(counted=100)
+    found = next(one for one in find(job) if one.code == "HST004")
+    said = float(found.title.partition(" takes ")[2].partition(" ms every 10 batches")[0])
+    assert said == pytest.approx(10 * found.cost.ratio * pauses.mean_ns(job.steps()) / MS, rel=0.01)

@@ -29,7 +29,9 @@ from stepscope.model.report.components import COMPONENTS, ComponentName
 from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
-    from stepscope.derive.python.stack_samples import Spot
+    from collections.abc import Collection, Sequence
+
+    from stepscope.derive.python.stack_samples import Sample, Spot
     from stepscope.derive.steps.rare import Rare
     from stepscope.derive.steps.steps import Steps
     from stepscope.derive.steps_view import StepsView
@@ -52,6 +54,8 @@ _SAME_SIZE = 0.4
 _ENRICHED = 3.0
 """Code of another thread, or a neighbour, is named if it is this much more active in stalls than outside."""
 _MIN_RIVAL_CORES = 0.3
+_NOTICED = 0.02
+"""Share of usual steps' time in a function from which they call it, too."""
 _HALFWAY = 0.5
 """Code is in the stalls if its part of what they take beyond usual steps is at least halfway from its part of those to
 all: where the machine interrupts the steps, the code is what it is in any step."""
@@ -82,6 +86,8 @@ class Stalls:
     name: Name | None
     spot: Spot | None
     """User code of the step's thread in the stalls."""
+    statement_line: int | None
+    """Line of the loop that leads to it."""
     thread_spot: Spot | None
     """User code of another thread that runs more in stalls than outside."""
     rival: str
@@ -143,7 +149,7 @@ def _of_part(view: StepsView, component: ComponentName, part: F64, step_ns: floa
     windows = steps.windows[0][inside], steps.windows[1][inside]
     if component == "call" and _other_calls_ns(view, windows) >= MIN_EXPLAINED * excess:
         return None
-    spot, samples = _spot(view, component, windows)
+    spot, samples, statement_line = _spot(view, component, windows)
     return Stalls(
         component=component,
         count=len(kept),
@@ -156,6 +162,7 @@ def _of_part(view: StepsView, component: ComponentName, part: F64, step_ns: floa
         first_steps=tuple(step_numbers.of(steps)[first].tolist()),
         name=_name(view, component, windows),
         spot=spot,
+        statement_line=statement_line,
         thread_spot=_other_thread(view, windows),
         rival=_rival(view, windows),
         samples=samples,
@@ -209,33 +216,60 @@ def _name(view: StepsView, component: ComponentName, windows: tuple[I64, I64]) -
     return view.names.get(spent.most_common(1)[0][0]) if spent else None
 
 
-def _spot(view: StepsView, component: ComponentName, windows: tuple[I64, I64]) -> tuple[Spot | None, int]:
+def _spot(view: StepsView, component: ComponentName, windows: tuple[I64, I64]) -> tuple[Spot | None, int, int | None]:
     """The line of user code most sampled in the stalls, in that component, of the function that makes them longer than
-    usual steps; None if it is as much in those. And the number of samples there.
+    usual steps; None if it is as much in those. The number of samples there, and the line of the loop that leads to it.
+
+    A function that usual steps call, too, such as a layer of the model, is not what recurs: its caller is.
     """
     at = np.array([s.at for s in view.samples], np.int64)
     if len(at) == 0:
-        return None, 0
+        return None, 0, None
+    mine = [
+        (sample, bool(inside))
+        for sample, inside in zip(view.samples, _inside(at, windows), strict=True)
+        if sample.component == component and sample.culprit is not None
+    ]
+    often = _often([sample for sample, inside in mine if not inside])
     stalled: Counter[tuple[str, str]] = Counter()
     usual: Counter[tuple[str, str]] = Counter()
-    lines: dict[tuple[str, str], Counter[int]] = {}
-    for sample, inside in zip(view.samples, _inside(at, windows), strict=True):
-        spot = sample.culprit
-        if sample.component != component or spot is None:
-            continue
-        (stalled if inside else usual)[spot.file, spot.function] += sample.weight_ns
+    lines: dict[tuple[str, str], Counter[tuple[int, int | None]]] = {}
+    for sample, inside in mine:
+        spot = _seldom(sample, often)
+        key = (spot.file, spot.function)
+        (stalled if inside else usual)[key] += sample.weight_ns
         if inside:
-            lines.setdefault((spot.file, spot.function), Counter())[spot.line] += 1
+            statement = view.statement_of(sample)
+            lines.setdefault(key, Counter())[spot.line, statement.line if statement is not None else None] += 1
     part = len(windows[0]) / max(1, view.steps.steady_count - len(windows[0]))
     beyond = Counter({key: weight - part * usual[key] for key, weight in stalled.items() if weight > part * usual[key]})
     if not beyond:
-        return None, 0
+        return None, 0, None
     key, most = beyond.most_common(1)[0]
     always = usual[key] / max(1, usual.total())
     if most / beyond.total() < always + _HALFWAY * (1.0 - always):
-        return None, 0
+        return None, 0, None
     seen = lines[key]
-    return stack_samples.Spot(file=key[0], function=key[1], line=seen.most_common(1)[0][0], own=True), seen.total()
+    (line, statement_line), _ = seen.most_common(1)[0]
+    return stack_samples.Spot(file=key[0], function=key[1], line=line, own=True), seen.total(), statement_line
+
+
+def _often(usual: Sequence[Sample]) -> set[tuple[str, str]]:
+    """Functions in which usual steps are, or in what these call, for a noticeable part of their time."""
+    spent: Counter[tuple[str, str]] = Counter()
+    for sample in usual:
+        for key in {(frame.file, frame.function) for frame in sample.frames if frame.own}:
+            spent[key] += sample.weight_ns
+    least = _NOTICED * stack_samples.weight_of(usual)
+    return {key for key, weight in spent.items() if weight >= least}
+
+
+def _seldom(sample: Sample, often: Collection[tuple[str, str]]) -> Spot:
+    """The innermost frame of the user's code that usual steps are not in; without one the innermost of all."""
+    culprit = sample.culprit or sample.leaf
+    whole = (f for f in reversed(sample.frames) if f.own and stack_samples.plain(f.function) == f.function)
+    frames = (f for f in whole if (f.file, f.function) not in often)
+    return culprit if (culprit.file, culprit.function) not in often else next(frames, culprit)
 
 
 def _other_thread(view: StepsView, windows: tuple[I64, I64]) -> Spot | None:

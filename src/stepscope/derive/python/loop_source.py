@@ -248,6 +248,8 @@ class _Unit:
         inside = [n for part in parts for n in ast.walk(part)]
         for node_inside in inside:
             self._note(node_inside)
+        self.calls = any(isinstance(n, ast.Call) for n in inside)
+        """Whether it calls anything."""
         self.paths_read, self.paths_written = _paths(inside)
         """Dotted names: ``self.tokens`` is not ``self.batches``."""
         self.changed: set[str] = set()
@@ -305,7 +307,8 @@ def _reach(read: set[str], made: set[str]) -> bool:
 
 def _is_carried(units: list[_Unit], call: list[_Unit], hot: _Unit, model_lines: Collection[int]) -> bool:
     """Whether a statement computes a part of the model, or uses what such a statement or the call returned."""
-    model = [*call, *(u for u in units[1:] if any(u.first <= line <= u.last for line in model_lines))]
+    of_call = [unit for unit in call if unit.calls] or call  # not the counter that its line moves on, too
+    model = [*of_call, *(u for u in units[1:] if any(u.first <= line <= u.last for line in model_lines))]
     return hot in model or _reach(hot.paths_read, _carried(units, model))
 
 

@@ -129,6 +129,11 @@ def _is_unseen(view: StepsView, stalls: Stalls) -> bool:
     return stalls.component == "other-python" and stalls.spot is None and unmeasured.framework(view) != ""
 
 
+def _calls_unmeasured(view: StepsView, stalls: Stalls) -> bool:
+    """Whether what runs in the stalls may be the framework's work, which is not measured: an evaluation, say."""
+    return stalls.component == "other-python" and unmeasured.framework(view) not in {"", unmeasured.NUMPY}
+
+
 def _takes_batch(view: StepsView, spot: Spot) -> bool:
     """Whether the line takes the next element of something, for all that is known of the steps."""
     if not loop_source.takes_element(view.source_of(spot.file) or "", spot.line):
@@ -156,7 +161,8 @@ def _who(view: StepsView, stalls: Stalls, collected: Place | None) -> str:
         case _ if stalls.spot is not None and _takes_batch(view, stalls.spot):
             who = "the wait for a batch"
         case _ if stalls.spot is not None:
-            who = f"slow Python in {loop_python.who(view, stalls.spot)}"
+            slow = "" if _calls_unmeasured(view, stalls) else "slow Python in "
+            who = f"{slow}{loop_python.who(view, stalls.spot)}"
         case _:
             who = f"something unknown in {COMPONENTS[stalls.component].word}"
     return who
@@ -191,8 +197,9 @@ def _places(view: StepsView, stalls: Stalls, collected: Place | None) -> tuple[P
     fit = view.fit_place()
     if fit is not None and not places:
         places.append(fit)
-    elif view.loop is not None and view.call_line is not None and not _is_rival(stalls):
-        places.append(view.place(view.loop[0], view.call_line, function=view.loop[1]))
+    line = stalls.statement_line or view.call_line
+    if view.loop is not None and line is not None and not _is_rival(stalls) and places[-1:] != [fit]:
+        places.append(view.place(view.loop[0], line, function=view.loop[1]))
     return tuple(dict.fromkeys(places))
 
 
@@ -225,7 +232,7 @@ def _remedies(view: StepsView, stalls: Stalls, *, collected: bool) -> tuple[Reme
         return cheaper
     doer = stalls.name.text if stalls.name is not None else spot.function if spot is not None else "the code there"
     less = Remedy(id="do-it-less-often", text=f"run {doer} less often, or once at the end")
-    return _FIND_OUT, less, *cheaper
+    return (_FIND_OUT, less) if _calls_unmeasured(view, stalls) else (_FIND_OUT, less, *cheaper)
 
 
 _AHEAD = Remedy(id="batches-ahead", text="make batches ahead, in more threads or processes, and keep more ready")

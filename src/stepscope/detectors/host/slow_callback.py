@@ -151,7 +151,9 @@ def _finding(view: StepsView, rows: list[NamedTime], ratio: float, least: float)
         kind = f"these {what}s"
     elif turns is not None:
         often = turns.often("run", "runs") if in_session else turns.often("batch", "batches")
-        title = f"the {what} {kind} takes {format_ns(turns.usual_ns)} {often} ({name.hook}): {share} of the time"
+        # Where steps were only counted, few of its turns were timed: one takes what the share and the distance say.
+        each = format_ns(ratio * step_ns(view) * turns.every if steps.count > len(steps) else turns.usual_ns)
+        title = f"the {what} {kind} takes {each} {often} ({name.hook}): {share} of the time"
         title += _inside(view, rows[0])
     elif len(rows) == 1:
         title = (

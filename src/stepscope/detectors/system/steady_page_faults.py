@@ -49,8 +49,10 @@ import shlex
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from stepscope.causes.input import input_cause
 from stepscope.causes.job import purpose
 from stepscope.causes.system import allocators, contention, steady_page_faults, translation
+from stepscope.derive import steps_view
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
 from stepscope.detectors.remedies import libraries
 from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES, HUGE_PAGES, TORCH_HUGE_PAGES
@@ -155,7 +157,7 @@ def _finding(view: SessionView, faults: Faults, causes: FaultCauses | None, para
     else:
         share, lost = faults.ratio, faults.churn_ratio
         high = lost * faults.cost.high_ns / faults.cost.fault_ns
-    ratio = lost * faults.busy
+    ratio, room = lost * faults.busy, _room(view)
     others = view.get(contention.build)
     starved = others is not None and others.lost_ratio >= params.max_lost_ratio
     serving = view.get(allocators.build)
@@ -171,15 +173,26 @@ def _finding(view: SessionView, faults: Faults, causes: FaultCauses | None, para
         evidence=_evidence(faults, causes, params),
         cost=cost_of(
             view,
-            ratio,
-            low=PUBLISHED_GAIN * ratio,
+            min(ratio, room),
+            low=PUBLISHED_GAIN * ratio if ratio <= room else 0.0,
             high=max(high, FURTHER_GAIN * lost) * faults.busy,
             basis="measured" if sampled else "modelled",
             by_time=True,
         ),
         remedies=_remedies(view, serving, faults, causes, call, known=_by_allocator(causes, call) or bool(pinned)),
-        explanation=_explanation(causes, serving, call, pinned),
+        explanation=_explanation(causes, serving, call, pinned)
+        + (f" The input's generator sets the pace: until it is faster, {_LESS}." if ratio > room else ""),
     )
+
+
+_LESS = "only faults in the generator itself cost the steps time"
+
+
+def _room(view: SessionView) -> float:
+    """Share of the steps' time that a generator, which makes one batch after the other, leaves: no step is shorter."""
+    steps = steps_view.of(view)
+    cause = steps.get(input_cause.build) if steps is not None else None
+    return 1.0 - cause.python_ratio if cause is not None and cause.limit == "generator" else 1.0
 
 
 def _how_many(faults: Faults) -> str:
