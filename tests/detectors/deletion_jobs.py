@@ -30,6 +30,8 @@ def standing(
     exchanged: bool = True,
     called: bool = False,
     made: int = 0,
+    traced: int = 0,
+    line: int = 60,
 ) -> Job:
     """Steps of 100 ms; nothing is done in the ``wait`` before ``ends``.
 
@@ -43,18 +45,24 @@ def standing(
         exchanged: whether a new iterator is made as it begins.
         called: whether a step's call goes on meanwhile.
         made: when the first iterator was made.
+        traced: for how long the first call after it traces before it pulls.
+        line: where the dataset was made.
     """
     job = Job()
-    job.loop("fit", line=FIT).at(0, ends + (after + 1) * PERIOD)
+    job.loop("fit", line=FIT).at(0, traced + ends + (after + 1) * PERIOD)
     train = job.execution("train")
-    before = (made + ends - wait) // PERIOD
-    train.every(PERIOD, before, dur=95 * MS, arg=1)
+    before = (made + traced + ends - wait) // PERIOD
+    skipped = traced // PERIOD
+    if traced:
+        train.at(0, traced)
+        job.trace(0, traced - MS)
+    train.every(PERIOD, before - skipped, dur=95 * MS, arg=1, start=skipped * PERIOD)
     begins = before * PERIOD
-    end = made + ends
+    end = made + traced + ends
     train.every(PERIOD, after, dur=95 * MS, arg=1, start=end)
     if called:
         train.at(begins, end - begins, arg=1)
-    dataset = job.dataset("PrefetchDataset", line=60, batch=8)
+    dataset = job.dataset("PrefetchDataset", line=line, batch=8)
     for at in (made, begins - 20 * MS, begins) if exchanged else (made,):
         job.iterator(dataset, batch=8, at=at)
     job.samples(range(50 * MS, begins, PERIOD), MAIN, EXECUTE, dur=PERIOD, flags=int(Flag.CPU))

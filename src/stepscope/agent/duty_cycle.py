@@ -1,11 +1,10 @@
 """Detaches hot wrappers for most of the time where steps are so short that the wrappers would cost too much.
 
 A wrapper costs 0.5 us in a loop that does nothing else and 7 us in a training step (``wire.call_cost``), because the
-step has used the caches for other things meanwhile. Six of them in a step of 1 ms are 4 %. So the agent's thread looks
-at what the calls of the last *window* cost at most. Where that is more than its own CPU time leaves of the budget, the
-wrappers that are called most (``Patches.detach``) are detached for as long as it takes to come down to the budget: a
-*gap*. Then comes the next window. Whatever is said about steps is said of the windows; in gaps, calls that make steps
-are still counted.
+step has used the caches for other things meanwhile. Six of them in a step of 1 ms are 4 %. So the agent's thread
+bounds what the calls of the last *window* cost. If that exceeds the budget less its own CPU time, the wrappers with the
+most calls (``Patches.detach``) are detached until the average is within the budget: a *gap*. Then comes the next
+window. All statements about steps describe windows; in gaps, calls that make steps are still counted.
 
 They are counted by ``functools.lru_cache`` without a cache: a function in C that calls the original and counts its
 calls. In cold caches that costs 0.8 us, a wrapper in Python that does the same 3.7 us; and it shows in no traceback.

@@ -114,7 +114,7 @@ def _to_seconds(ctx: click.Context, param: click.Parameter, value: str | None) -
     "seconds",
     metavar="DURATION",
     callback=_to_seconds,
-    help="Time for all runs, without --try.  [default: 3m; with --until-done 15m]",
+    help="Total time for all runs; ignored with --try.  [default: 3m; with --until-done 15m]",
 )
 @click.option(
     "--rounds",

@@ -97,7 +97,7 @@ def report_of(session: Session) -> Report:
 
 
 def report_of_view(view: SessionView) -> Report:
-    """Report of a session of which more is asked than the report says."""
+    """Like ``report_of``, for callers that need the view as well."""
     session = view.session
     if session.peers.members:
         return joint.build(view, report_of)

@@ -89,7 +89,7 @@ class Rules:
     seconds: float
     """Time for all runs."""
     rounds: int
-    """Most rounds of a step."""
+    """Maximum number of rounds of a step."""
     changed: bool = False
     """Whether gains that change the results are kept."""
 

@@ -135,7 +135,7 @@ class Limits:
     seconds: float
     """Time for all runs; infinite if only rounds count."""
     rounds: int
-    """Most rounds."""
+    """Maximum number of rounds."""
     best_only: bool = False
     """Whether only the best gain is asked for: it ends when that one is sure, and repeats none that cannot be it."""
 
@@ -316,7 +316,7 @@ class _Exploration:
         return [arm for arm in arms if arm.ratio <= CLOSE * best.ratio]
 
     def _fitting(self, arms: list[Arm]) -> list[Arm]:
-        """As many as the missing rounds of can be afforded, one at least."""
+        """As many trials as there is time to finish; at least one."""
         missing = max(1, MIN_ROUNDS - self._experiment.rounds) if _around(arms) else 1
         left = self._limits.seconds - self._spent()
         runs = left / (missing * self._each()) if self._each() else float("inf")

@@ -1,4 +1,4 @@
-"""The report's lines on everything but rates, step and findings, each behind its label, as long as they are.
+"""Every labelled line of the report except rates, step and findings; not wrapped.
 
 What the terminal wraps at its width (``report.text``) and what the page shows below the step; both take the words of
 the same functions.

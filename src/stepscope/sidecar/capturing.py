@@ -5,8 +5,8 @@ there are no steps to capture; what nobody waits for begins when the budget cove
 ``run`` only: who enabled measuring for a whole environment has not agreed to traces.
 
 A native window of a process that runs TensorFlow has an op trace over the same time, which tells the ops that generated
-code works for: always where a person asks, else where the budget covers both. It counts no steps of its own: what steps
-were slower meanwhile stands in the window's account, what writing and reading it took in its own.
+code works for: always where a person asks, else where the budget covers both. It does not measure slower steps: the
+window's account has those. Its own account has the cost of writing and reading.
 """
 
 from __future__ import annotations

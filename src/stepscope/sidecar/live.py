@@ -54,8 +54,8 @@ SOON_NS = 900_000_000
 """The same in the first time of a job, each second."""
 YOUNG_NS = 120_000_000_000
 FIRST_ANALYSIS_NS = {"enable": 5_000_000_000, "run": 30_000_000_000}
-"""By mode. The first analysis takes 0.1 to 0.2 s of CPU: under ``run``, whose jobs may be short, it waits until that is
-less than its share; what is enabled runs for long, and ``ps`` shall know it soon."""
+"""By mode. The first analysis takes 0.1 to 0.2 s of CPU: jobs under ``run`` may be short, so it waits until that is
+within its share; jobs under ``enable`` run long, and ``ps`` should have figures early."""
 MIN_BETWEEN_NS = 10_000_000_000
 MAX_BETWEEN_NS = 600_000_000_000
 CPU_RATIO = 0.001

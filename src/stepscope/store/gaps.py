@@ -1,8 +1,8 @@
 """Splits off gaps of the duty cycle (``agent.duty_cycle``): the one place that knows how a session stores them.
 
 In a gap hot wrappers are detached, because steps are so short that wrappers would cost too much. What is said about
-steps is said of the times between gaps. So that nothing of a gap is divided by steps that were not recorded, records
-of all that happens in steps are set apart here. Loops, traces, runs of sessions, the user's own steps, and what the
+steps is said of the times between gaps. Records made inside a gap are moved aside here, so that no
+rate divides them by steps that were not recorded. Loops, traces, runs of sessions, the user's own steps, and what the
 agent says of itself are recorded in gaps as everywhere (``Trait.STAYS``): they stay, and so do their counted calls.
 
 Calls of a kind that is counted may have been recorded in a gap all the same, where their wrapper was not exchanged for

@@ -53,6 +53,14 @@ def test_the_end_of_a_fit_is_told_with_the_remedy_that_spares_it() -> None:
     assert [one.id for one in found.remedies] == ["without-autotuning", "one-iterator-for-all-epochs"]
 
 
+def test_a_dataset_that_keras_made_gets_the_remedy_that_fits() -> None:
+    """Who gives fit a generator has no dataset whose options could be set, nor one to repeat."""
+    job = standing(exchanged=False, after=0, line=FIT)
+    job.samples([WAKES + 50 * MS], Frame(SCRIPT, "main", FIT + 1), dur=50 * MS)
+    (found,) = (one for one in find(job) if one.code == "INP016")
+    assert [one.id for one in found.remedies] == ["own-dataset-without-autotuning"]
+
+
 def slept(job: Job) -> list[float]:
     """Sleeps of the tuning thread before the waits that are found, in seconds."""
     metrics = [e for f in find(job) if f.code == "INP016" for e in f.evidence]
@@ -65,6 +73,12 @@ def test_the_times_at_which_the_tuning_thread_wakes(ends: float) -> None:
     wait = int(ends * S) // 2
     assert slept(standing(ends=int(ends * S), wait=wait)) == [pytest.approx(ends)]
     assert slept(standing(ends=int(ends * S) + 800 * MS, wait=wait)) == []
+
+
+def test_elements_come_once_what_pulls_them_was_traced() -> None:
+    """Keras makes the iterator, traces its step for 2 s, and then pulls: the tuning thread begins there."""
+    assert slept(standing(traced=2 * S)) == [pytest.approx(10.23)]
+    assert slept(standing(traced=2 * S, ends=WAKES - 2 * S)) == []
 
 
 def test_an_iterator_that_was_made_later() -> None:

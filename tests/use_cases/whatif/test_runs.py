@@ -23,7 +23,7 @@ from stepscope.use_cases.whatif import runs
 def test_options_that_the_program_was_given(code: int, argv: tuple[str, ...], named: str) -> None:
     """A program that refuses an option of ours says so in its output; the message says where the option belongs."""
     said = runs._misplaced(code, argv)
-    expected = f"; {named} was given to the program: options of whatif stand before it" if named else ""
+    expected = f"; {named} went to the program; put options of whatif before the script" if named else ""
     assert said == expected
 
 

@@ -1,8 +1,8 @@
 """A trial in one process: once steps are steady, its intervention is switched on and off in blocks.
 
 The blocks are off, on, on, off, again and again, so that a drift hits both alike, after one that is not counted. The
-first quarter of a block is dropped, because queues fill and drain behind the switch. A step's time goes from the end of
-the one before to its own end; where a fit, an epoch, a validation or a trace ended between them, it is kept apart.
+first quarter of a block is dropped, because queues fill and drain behind the switch. A step lasts from the end
+of the previous step to its own. Steps that contain the end of a fit, epoch, validation or trace are set apart.
 Blocks end when both sides have been seen often enough, or are so far apart that more would not change the answer. Then
 come a long one that is on, in which what a queue had held is used up, and a last one that is off, to compare it with.
 

@@ -9,8 +9,8 @@ thread it looks at, which then waits because of the look. The lock does not affe
 so such looks are unbiased. Other threads cannot have held the lock for longer than they ran or were ready to.
 
 A thread that waits for the lock wakes up every 5 ms to ask for it, and is then ready for a CPU: if CPUs are scarce,
-part of the wait appears as such. Of the time in which it was ready, the part counts that waiting has among the looks
-that do not find it blocked elsewhere; the interval is from none of it to all.
+part of the wait appears as such. Of its ready time the fraction counts that lock waits have among the looks that do
+not find it blocked elsewhere; the interval runs from none of its ready time to all.
 """
 
 from __future__ import annotations

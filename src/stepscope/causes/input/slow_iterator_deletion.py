@@ -98,7 +98,8 @@ def build(view: StepsView) -> tuple[Deletion, ...]:
         ends_loop = not near and bool(((ends[0] <= pause.first) & (pause.last <= ends[1])).any())
         if spot is None or not (near or ends_loop) or not _quiet(view, pause) or _computes(view, pause):
             continue
-        old = [_first_read(at, found) for at in made if at < pause.before - EXCHANGE_NS][-CANDIDATES:]
+        before = [at for at in made if at < pause.before - EXCHANGE_NS][-CANDIDATES:]
+        old = [max(_traced(view, at), _first_read(at, found)) for at in before]
         slept = _slept(pause, old)
         if slept is not None:
             began, after_ns = slept
@@ -156,6 +157,18 @@ def _computes(view: StepsView, pause: _Pause) -> bool:
 def _first_read(made: int, found: Sequence[Deletion]) -> int:
     """When an iterator gave its first element: at once, or after the wait in which its predecessor was let go of."""
     return max([made, *(one.end for one in found if one.begin - EXCHANGE_NS <= made <= one.end)])
+
+
+def _traced(view: StepsView, made: int) -> int:
+    """When the first call after an iterator was made had traced what pulls from it: only then does it give elements."""
+    records = view.worker.records
+    starts, ends = records.start_ns, records.start_ns + records.dur_ns
+    mine = (records.thread == view.steps.thread) & (starts >= made)
+    calls = np.flatnonzero(mine & np.isin(records.kind, kinds_with(Trait.COMPUTES)))
+    if not len(calls):
+        return made
+    first = calls[np.argmin(starts[calls])]
+    return int(ends[mine & (records.kind == Kind.TRACE) & (ends <= ends[first])].max(initial=made))
 
 
 def _slept(pause: _Pause, began: Sequence[int]) -> tuple[int, int] | None:

@@ -22,7 +22,8 @@ let go of at the program's end are not included, those at the end of a `fit` are
 ## Remedy
 Keep one iterator: `repeat()` the dataset and give `fit` `steps_per_epoch`; in a loop `batches = iter(dataset.repeat())`
 before the epochs. Or `options.autotune.enabled = False` with numbers for `num_parallel_calls` and `prefetch`: then
-there is no such thread, nor a wait at the end of a fit. A second CPU makes it rare.
+there is no such thread, nor a wait at the end of a fit; where `fit` is given a generator or arrays, give it such a
+dataset of them. A second CPU makes it rare.
 
 ## References
 TensorFlow, `tensorflow/core/framework/model.cc` (`OptimizeLoop`) and `cancellation.cc` (`StartCancel`); measured with
@@ -40,6 +41,7 @@ from stepscope.causes.general import phase_lines
 from stepscope.causes.input import slow_iterator_deletion
 from stepscope.derive.ledger import own_steps
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
+from stepscope.model.log.events import DatasetMade
 from stepscope.tables.findings import Evidence, Remedy
 from stepscope.tables.units import Ratio, format_ns, format_ratio
 
@@ -52,6 +54,14 @@ if TYPE_CHECKING:
 SURE, LESS_SURE = 0.9, 0.7
 SURE_FROM = 2
 """Waits of which not all end at such times by chance; one may."""
+
+
+OF_KERAS = Remedy(
+    id="own-dataset-without-autotuning",
+    text="Keras makes the dataset from what fit is given: give it a tf.data dataset of the same batches "
+    "(Dataset.from_generator, from_tensor_slices) with options.autotune.enabled = False (tf.data.Options)",
+)
+"""Where no dataset is made but in the call of fit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,12 +122,20 @@ def _seen(view: StepsView, params: Params, found: Sequence[Deletion], whole: int
         ),
         cost=cost_of(view, ratio, low=least, high=most, ns_per_step=None if parts else total // view.steps.count),
         pipeline_stage=None if parts else "none",
-        remedies=tuple(reversed(REMEDIES)) if any(one.ends_loop for one in found) else REMEDIES,
+        remedies=_remedies(view, found),
         explanation="The thread of the steps does not run in these waits. They lie where one iterator takes the place "
         "of another, or where a fit lets go of its last one, and the longest ends "
         f"{format_ns(longest.after_ns)} after the old one's first element: there its tuning thread, which sleeps 10, "
         "20, 40 ms and so on, wakes and sees that it should end.",
     )
+
+
+def _remedies(view: StepsView, found: Sequence[Deletion]) -> tuple[Remedy, ...]:
+    fit = view.fit_place()
+    made = {(place.file, place.line) for one in view.worker.all(DatasetMade) if (place := view.dataset_place(one))}
+    if fit is not None and made == {(fit.file, fit.line)}:
+        return (OF_KERAS,)
+    return tuple(reversed(REMEDIES)) if any(one.ends_loop for one in found) else REMEDIES
 
 
 def _parts(view: StepsView, found: Sequence[Deletion]) -> tuple[str, ...]:

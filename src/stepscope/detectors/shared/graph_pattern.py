@@ -122,7 +122,7 @@ def price(
 
 
 def _of_steps(view: SessionView, seen: Seen) -> Seen:
-    """With a cost as a share of all steps: those in a trace may lack what is around others, the ends of epochs.
+    """Rescale the cost to all steps: traced steps may lack the ends of epochs.
 
     What took a share of the traced steps takes the same share of the calls; at most all of it.
     """
@@ -148,7 +148,7 @@ def price_work(
     weigh: Callable[[OpCosts, F], W],
     see: Callable[[OpCosts, F, W], Seen],
 ) -> Iterator[Seen | CaptureRequest]:
-    """As ``price``, of a pattern whose cost is arithmetic: without an op trace it is counted from shapes.
+    """Like ``price``, for patterns that are pure arithmetic: without an op trace, the cost is estimated from shapes.
 
     Such a cost is a finding if its lower bound is one; a capture is requested all the same.
     """

@@ -46,7 +46,7 @@ class WhatIfOptions:
     changed_results: bool = False
     """Whether ``until_done`` keeps gains that change what the job computes."""
     rounds: int | None = None
-    """Most rounds; None: ``ROUNDS``, or those of ``resume``."""
+    """Maximum number of rounds; None: ``ROUNDS``, or those of ``resume``."""
     seconds: float | None = None
     """Time for all runs; None: the default. With ``trials`` and without ``until_done``, only rounds count."""
     folder: Path | None = None
@@ -72,7 +72,7 @@ class WhatIfOptions:
 
     @property
     def most_rounds(self) -> int:
-        """Most rounds."""
+        """Maximum number of rounds."""
         return ROUNDS if self.rounds is None else self.rounds
 
     @property

@@ -316,7 +316,7 @@ def _misplaced(exit_code: int, argv: Sequence[str]) -> str:
     """What to say if a program refuses an option that was meant for us."""
     given = next((word for word in argv if word.partition("=")[0] in OWN), "")
     refused = exit_code == USAGE and given
-    return f"; {given} was given to the program: options of whatif stand before it" if refused else ""
+    return f"; {given} went to the program; put options of whatif before the script" if refused else ""
 
 
 def _check(outcome: launch.Outcome, label: str, log: Path, hint: str) -> None:

@@ -1,7 +1,7 @@
 """Axes of tensors along which all elements are copies of one: made by Tile, BroadcastTo, a stack of one tensor ...
 
 Copies are followed forwards from the node that makes them, through everything that keeps them: views, casts, ops of
-each element, products, solves, look-ups, loops. What is not known about an op ends the search.
+each element, products, solves, look-ups, loops. The search stops at an op that is not modelled.
 
 The variables of a loop are copies if they are before it and each iteration leaves them copies: that is assumed, and the
 assumption weakened by what the body makes of it until it holds.
