@@ -54,8 +54,8 @@ def standing(
     before = (made + traced + ends - wait) // PERIOD
     skipped = traced // PERIOD
     if traced:
-        train.at(0, traced)
-        job.trace(0, traced - MS)
+        train.at(2 * MS, traced - 2 * MS)
+        job.trace(3 * MS, traced - 4 * MS)
     train.every(PERIOD, before - skipped, dur=95 * MS, arg=1, start=skipped * PERIOD)
     begins = before * PERIOD
     end = made + traced + ends

@@ -362,7 +362,7 @@ class DutyCycle:
                     self._past[kind] += entry[1]
 
     def note(self) -> int:
-        """Copy the counts, whose sum is returned, into the ring's header: for a job that is killed, before they go."""
+        """Copy the counts into the ring's header, for a job that is killed or a model that goes; return their sum."""
         for kind in self._counting:
             self.uncommitted[SLOTS[kind]] = self._count(kind)
         return sum(self.uncommitted[SLOTS[kind]] for kind in self._counting)

@@ -394,3 +394,6 @@ def test_a_counter_on_the_line_of_the_call_is_not_what_it_returned() -> None:
     assert role_of_line(text, 3, 2) == "feeds"
     assert role_of_line(text.replace("done += 64", "done = done + 64"), 3, 2) == "feeds"
     assert role_of_line(text.replace("step(b); done += 64", "done = step(b)"), 3, 2) == "carries"
+    text = "while True:\n    out = step(embed(done)); done += 1\n"
+    assert role_within(text, 2, "embed", "step") == "feeds"
+    assert role_within(text.replace("embed(done)", "embed(out)"), 2, "embed", "step") == "carries"

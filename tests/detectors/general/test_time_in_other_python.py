@@ -10,7 +10,7 @@ from tests.detectors.jobs import PERIOD, REPORT, STEPS, nothing, sampled, train_
 from stepscope.derive.ledger import wrapped_calls
 from stepscope.detectors.general.time_in_other_python import DETECTOR
 from stepscope.model.log.events import AgentCost
-from stepscope.wire.kinds import Flag
+from stepscope.wire.kinds import Flag, Kind
 
 
 def clocked(waiting: int) -> Job:
@@ -97,3 +97,14 @@ def test_what_our_own_code_takes_is_no_python_of_the_job() -> None:
     assert 3 * US < ours < 15 * US
     assert found.title.startswith(f"Python between the steps takes {100 * (20 * US - ours) / (80 * US):.0f} %")
     assert f"put down to the code of stepscope: {100 * ours / (20 * US):.0f} % of it" in found.explanation
+
+
+def test_our_code_after_calls_within_others_is_not_between_the_steps() -> None:
+    """Fifty layers that each step calls are in its call, and so is what our code takes after each of them."""
+    job = train_loop(1_800 * US, steps=2_000, period=2_000 * US)
+    job.event(AgentCost(at=0, record_ns=600, wrapper_ns=400))
+    layers = job.call(Kind.MODEL_CALL, "layer")
+    for number in range(50):
+        layers.every(2_000 * US, 2_000, dur=5 * US, start=(number + 1) * 20 * US)
+    (found,), _ = look(DETECTOR, job)
+    assert found.title.startswith(("Python between the steps takes 9", "Python between the steps takes 10 %"))

@@ -7,7 +7,7 @@ import pytest
 from tests.derive.sessions import MS, POOL, SCRIPT, US, Frame, Job, S
 from tests.detectors.asking import codes, look
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
-from tests.detectors.jobs import LOOP_LINE, MAIN_CALL, PERIOD, REPORT, STEPS, called_back, nothing, saving
+from tests.detectors.jobs import CALL, LOOP_LINE, MAIN_CALL, PERIOD, REPORT, STEPS, called_back, nothing, saving
 from tests.detectors.trend_jobs import passes, seen_in_windows, stalled
 
 from stepscope.detectors.host.periodic_stall import DETECTOR
@@ -238,3 +238,27 @@ def test_what_usual_steps_call_too_is_not_what_recurs() -> None:
     assert found.title.startswith("evaluate interrupts the steps every 10 steps")
     assert [(place.line, place.function) for place in found.where] == [(22, "evaluate"), (30, "main")]
     assert [remedy.id for remedy in found.remedies] == ["do-it-less-often"]
+
+
+def test_the_statement_that_leads_to_a_stall_may_stand_outside_of_the_loops_function() -> None:
+    """The step is made in line 28 of a module; the script's loop calls that and, each tenth time, ``report``."""
+    job, at = Job(), 0
+    step = job.function(**{**MAIN_CALL, "call_file": "/job/steps.py", "call_line": 28, "call_function": "one"})
+    main, one = Frame(SCRIPT, "main", CALL), Frame("/job/steps.py", "one", 28)
+    for number in range(STEPS):
+        step.at(at, 80 * MS)
+        job.samples([at + 40 * MS], main, one, dur=80 * MS)
+        at += 81 * MS
+        if number % 10 == 9:
+            job.samples(
+                [at + k * MS for k in range(0, 200, 20)],
+                Frame(SCRIPT, "main", REPORT),
+                Frame(SCRIPT, "report", 8),
+                dur=20 * MS,
+            )
+            at += 200 * MS
+    (found,) = (f for f in look(job)[0] if f.code == "HST009")
+    assert [(place.file, place.line, place.function) for place in found.where] == [
+        ("train.py", 8, "report"),
+        ("train.py", REPORT, "main"),
+    ]

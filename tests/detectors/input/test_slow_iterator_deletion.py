@@ -10,7 +10,7 @@ from tests.detectors.fixture import CLAIMS, Build, Claim, Expected, Fixtures
 from tests.detectors.jobs import nothing
 
 from stepscope.detectors.input.slow_iterator_deletion import DETECTOR
-from stepscope.wire.kinds import Flag
+from stepscope.wire.kinds import Flag, Kind
 
 FIXTURES = Fixtures(
     firing=standing,
@@ -79,6 +79,13 @@ def test_elements_come_once_what_pulls_them_was_traced() -> None:
     """Keras makes the iterator, traces its step for 2 s, and then pulls: the tuning thread begins there."""
     assert slept(standing(traced=2 * S)) == [pytest.approx(10.23)]
     assert slept(standing(traced=2 * S, ends=WAKES - 2 * S)) == []
+
+
+def test_a_loop_that_pulls_before_it_calls_has_its_first_element_at_once() -> None:
+    """``for batch in dataset: step(batch)`` pulls, and then traces the step: the sleeps began with the pull."""
+    job = standing(traced=2 * S, ends=WAKES - 2 * S)
+    job.call(Kind.NEXT, "iterator").at(0, MS)
+    assert slept(job) == [pytest.approx(10.23)]
 
 
 def test_an_iterator_that_was_made_later() -> None:

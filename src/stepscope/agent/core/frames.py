@@ -150,10 +150,16 @@ def last_line(code: CodeType) -> int:
 
 
 def ended_the_program(counts: Foreign) -> bool:
-    """Whether the exception that nothing caught, if there was one, came out of a call of what is counted."""
+    """Whether the exception that nothing caught, if there was one, came out of a call of what is counted.
+
+    In a shell or a notebook the last exception ended a line or a cell, not the program.
+    """
+    if hasattr(sys, "ps1"):
+        return False
     called = counts
     for _ in range(_MOST):  # decorators share their code
-        called = getattr(called, "__wrapped__", None) or called
+        inner = getattr(called, "__wrapped__", None)
+        called = called if inner is None else inner
     code = getattr(called, "__code__", None)
     trace = getattr(sys, "last_traceback", None)
     while trace is not None and trace.tb_frame.f_code is not code:

@@ -160,11 +160,13 @@ def _first_read(made: int, found: Sequence[Deletion]) -> int:
 
 
 def _traced(view: StepsView, made: int) -> int:
-    """When the first call after an iterator was made had traced what pulls from it: only then does it give elements."""
+    """When the first call after an iterator was made had traced what pulls from it: only then does it give elements. A
+    loop of the user's pulls before it calls: at once.
+    """
     records = view.worker.records
     starts, ends = records.start_ns, records.start_ns + records.dur_ns
     mine = (records.thread == view.steps.thread) & (starts >= made)
-    calls = np.flatnonzero(mine & np.isin(records.kind, kinds_with(Trait.COMPUTES)))
+    calls = np.flatnonzero(mine & np.isin(records.kind, _CALLS))
     if not len(calls):
         return made
     first = calls[np.argmin(starts[calls])]

@@ -86,8 +86,8 @@ class Stalls:
     name: Name | None
     spot: Spot | None
     """User code of the step's thread in the stalls."""
-    statement_line: int | None
-    """Line of the loop that leads to it."""
+    statement: Spot | None
+    """The line of the loop, or of what calls the loop's function, that leads to it."""
     thread_spot: Spot | None
     """User code of another thread that runs more in stalls than outside."""
     rival: str
@@ -149,7 +149,7 @@ def _of_part(view: StepsView, component: ComponentName, part: F64, step_ns: floa
     windows = steps.windows[0][inside], steps.windows[1][inside]
     if component == "call" and _other_calls_ns(view, windows) >= MIN_EXPLAINED * excess:
         return None
-    spot, samples, statement_line = _spot(view, component, windows)
+    spot, samples, statement = _spot(view, component, windows)
     return Stalls(
         component=component,
         count=len(kept),
@@ -162,7 +162,7 @@ def _of_part(view: StepsView, component: ComponentName, part: F64, step_ns: floa
         first_steps=tuple(step_numbers.of(steps)[first].tolist()),
         name=_name(view, component, windows),
         spot=spot,
-        statement_line=statement_line,
+        statement=statement,
         thread_spot=_other_thread(view, windows),
         rival=_rival(view, windows),
         samples=samples,
@@ -216,9 +216,9 @@ def _name(view: StepsView, component: ComponentName, windows: tuple[I64, I64]) -
     return view.names.get(spent.most_common(1)[0][0]) if spent else None
 
 
-def _spot(view: StepsView, component: ComponentName, windows: tuple[I64, I64]) -> tuple[Spot | None, int, int | None]:
+def _spot(view: StepsView, component: ComponentName, windows: tuple[I64, I64]) -> tuple[Spot | None, int, Spot | None]:
     """The line of user code most sampled in the stalls, in that component, of the function that makes them longer than
-    usual steps; None if it is as much in those. The number of samples there, and the line of the loop that leads to it.
+    usual steps; None if it is as much in those. The number of samples there, and the statement that leads to it.
 
     A function that usual steps call, too, such as a layer of the model, is not what recurs: its caller is.
     """
@@ -233,14 +233,13 @@ def _spot(view: StepsView, component: ComponentName, windows: tuple[I64, I64]) -
     often = _often([sample for sample, inside in mine if not inside])
     stalled: Counter[tuple[str, str]] = Counter()
     usual: Counter[tuple[str, str]] = Counter()
-    lines: dict[tuple[str, str], Counter[tuple[int, int | None]]] = {}
+    lines: dict[tuple[str, str], Counter[tuple[int, Spot | None]]] = {}
     for sample, inside in mine:
         spot = _seldom(sample, often)
         key = (spot.file, spot.function)
         (stalled if inside else usual)[key] += sample.weight_ns
         if inside:
-            statement = view.statement_of(sample)
-            lines.setdefault(key, Counter())[spot.line, statement.line if statement is not None else None] += 1
+            lines.setdefault(key, Counter())[spot.line, view.statement_of(sample)] += 1
     part = len(windows[0]) / max(1, view.steps.steady_count - len(windows[0]))
     beyond = Counter({key: weight - part * usual[key] for key, weight in stalled.items() if weight > part * usual[key]})
     if not beyond:
@@ -250,8 +249,8 @@ def _spot(view: StepsView, component: ComponentName, windows: tuple[I64, I64]) -
     if most / beyond.total() < always + _HALFWAY * (1.0 - always):
         return None, 0, None
     seen = lines[key]
-    (line, statement_line), _ = seen.most_common(1)[0]
-    return stack_samples.Spot(file=key[0], function=key[1], line=line, own=True), seen.total(), statement_line
+    (line, statement), _ = seen.most_common(1)[0]
+    return stack_samples.Spot(file=key[0], function=key[1], line=line, own=True), seen.total(), statement
 
 
 def _often(usual: Sequence[Sample]) -> set[tuple[str, str]]:

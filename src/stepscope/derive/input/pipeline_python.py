@@ -143,8 +143,8 @@ def _inside(steps: Steps, threads: Sequence[int]) -> InsideFunction | None:
     if not weights:
         return None
     key = weights.most_common(1)[0][0]
-    samples = len(lines[key])
-    if samples < MIN_SAMPLES:
+    count = len(lines[key])
+    if count < MIN_SAMPLES:
         return None
     below[key].pop("", None)
     called, inside = below[key].most_common(1)[0] if below[key] else ("", 0)
@@ -152,7 +152,7 @@ def _inside(steps: Steps, threads: Sequence[int]) -> InsideFunction | None:
         file=key[0],
         function=key[1],
         lines=line_weights.most(line_weights.ranked(lines[key])),
-        samples=samples,
+        samples=count,
         ratio=weights[key] / max(1, weights.total()),
         called=called,
         called_ratio=inside / max(1, weights[key]),

@@ -95,7 +95,7 @@ def role_within(source: str, line: int, entered: str, step: str) -> Role:
         loop = _enclosing_loop(tree, line) if tree is not None else None
         statements = _statements(loop) if loop is not None else []
         own = _at(statements, line)
-        if own and _reach(_paths(given)[0], _carried(statements, own)):
+        if own and _reach(_paths(given)[0], _carried(statements, _calling(own))):
             return "carries"
     return "feeds"
 
@@ -307,9 +307,13 @@ def _reach(read: set[str], made: set[str]) -> bool:
 
 def _is_carried(units: list[_Unit], call: list[_Unit], hot: _Unit, model_lines: Collection[int]) -> bool:
     """Whether a statement computes a part of the model, or uses what such a statement or the call returned."""
-    of_call = [unit for unit in call if unit.calls] or call  # not the counter that its line moves on, too
-    model = [*of_call, *(u for u in units[1:] if any(u.first <= line <= u.last for line in model_lines))]
+    model = [*_calling(call), *(u for u in units[1:] if any(u.first <= line <= u.last for line in model_lines))]
     return hot in model or _reach(hot.paths_read, _carried(units, model))
+
+
+def _calling(line: list[_Unit]) -> list[_Unit]:
+    """Of the statements on the call's line those that call anything: a counter that it moves on is not returned."""
+    return [unit for unit in line if unit.calls] or line
 
 
 def _carried(units: list[_Unit], model: list[_Unit]) -> set[str]:

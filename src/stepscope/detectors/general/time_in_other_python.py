@@ -42,6 +42,7 @@ from stepscope.detectors.base import Detector, Signal
 from stepscope.detectors.shared import general_loss, loop_python
 from stepscope.tables.findings import Evidence, Remedy
 from stepscope.tables.units import Ratio, format_ratio
+from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -113,11 +114,14 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
 def _own_share(view: StepsView) -> float:
     """Share of the time between calls in a usual step that our own code takes there, after each call that it measures.
 
-    Of a usual step: the mean is as much larger as the thread was interrupted, in our code as in the job's.
+    After calls within others it is in these. Of a usual step: the mean is as much larger as the thread was interrupted,
+    in our code as in the job's.
     """
-    usual = float(np.median(view.anatomy.per_step_of("other-python")))
-    each = wrapped_calls.in_steps(view.steps.worker, view.steps.windows).ns[1] / view.steps.steady_count
-    return min(1.0, each / usual) if usual else 0.0
+    usual, steps = float(np.median(view.anatomy.per_step_of("other-python"))), view.steps
+    costs = wrapped_calls.in_steps(steps.worker, steps.windows)
+    ended = view.calls(*(kind for kind in Kind if kind not in kinds_with(Trait.OURS))).begun_in(steps.windows).ends
+    followed = view.anatomy.component_at(ended).count("other-python") / steps.steady_count
+    return min(1.0, followed * costs.ns[1] / max(1, costs.calls) / usual) if usual else 0.0
 
 
 def _with_calls(view: StepsView, loss: Loss, params: Params, framework: str) -> Seen:

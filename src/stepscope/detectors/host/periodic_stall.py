@@ -197,9 +197,10 @@ def _places(view: StepsView, stalls: Stalls, collected: Place | None) -> tuple[P
     fit = view.fit_place()
     if fit is not None and not places:
         places.append(fit)
-    line = stalls.statement_line or view.call_line
-    if view.loop is not None and line is not None and not _is_rival(stalls) and places[-1:] != [fit]:
-        places.append(view.place(view.loop[0], line, function=view.loop[1]))
+    elif stalls.statement is not None and not _is_rival(stalls):
+        places.append(view.place(stalls.statement.file, stalls.statement.line, function=stalls.statement.function))
+    elif view.loop is not None and view.call_line is not None and not _is_rival(stalls):
+        places.append(view.place(view.loop[0], view.call_line, function=view.loop[1]))
     return tuple(dict.fromkeys(places))
 
 

@@ -58,8 +58,8 @@ SURE_FROM = 2
 
 OF_KERAS = Remedy(
     id="own-dataset-without-autotuning",
-    text="Keras makes the dataset from what fit is given: give it a tf.data dataset of the same batches "
-    "(Dataset.from_generator, from_tensor_slices) with options.autotune.enabled = False (tf.data.Options)",
+    text="give fit a tf.data dataset of the same batches (Dataset.from_generator, from_tensor_slices) with "
+    "options.autotune.enabled = False (tf.data.Options), in place of the one that Keras makes",
 )
 """Where no dataset is made but in the call of fit."""
 
