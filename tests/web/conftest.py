@@ -92,7 +92,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Recorded, Recorded]:
     folder = tmp_path_factory.mktemp("pair")
     return (
         write(fit(), folder / "before.stepscope", profiles=[native()], looked=looks()),
-        write(fit(callback_ms=2, samples_every=12), folder / "after.stepscope", profiles=[native()], looked=looks()),
+        write(fit(callback_ms=2, draws_every=4), folder / "after.stepscope", profiles=[native()], looked=looks()),
     )
 
 

@@ -54,17 +54,20 @@ class Recorded:
         return f"/api/v1/sessions/{self.key}"
 
 
-def fit(*, callback_ms: int = 7, samples_every: int = 3) -> Session:
-    """Steps of 20 ms: 10 ms compute, 7 ms in a callback, the rest in the user's loop."""
+def fit(*, callback_ms: int = 7, draws_every: int = 1) -> Session:
+    """Steps of 20 ms: 10 ms compute, 7 ms in a callback, the rest in the user's loop.
+
+    Every third step has a sample; ``draws_every`` of these is one of ``draw``, the others of its caller alone.
+    """
     job = Job(ended_ns=STEPS * STEP_NS)
     job.framework()
     job.sources[SCRIPT] = PROGRAM
     job.loop().at(0, STEPS * STEP_NS)
     job.execution().every(STEP_NS, STEPS, dur=10 * MS)
     job.callback("Plot.on_train_batch_end").every(STEP_NS, STEPS, dur=callback_ms * MS, start=11 * MS)
-    job.samples(
-        range(13 * MS, STEPS * STEP_NS, samples_every * STEP_NS), Line(SCRIPT, "main", 50), Line(SCRIPT, "draw", 33)
-    )
+    for number, at_ns in enumerate(range(13 * MS, STEPS * STEP_NS, 3 * STEP_NS)):
+        drawing = [] if number % draws_every else [Line(SCRIPT, "draw", 33)]
+        job.samples([at_ns], Line(SCRIPT, "main", 50), *drawing)
     job.machine(6, cpus=2, got=1.0)
     return job.session()
 
