@@ -9,19 +9,22 @@ import stepscope
 
 SRC = Path(stepscope.__file__).parent
 MOST_MEMBERS = 25
-TABLES = frozenset({"Enum", "IntEnum", "IntFlag", "Struct", "Event", "Table"})
-"""Bases of classes whose fields are words of a list, or columns and keys of what is stored: methods alone count."""
+TABLES = frozenset({"Enum", "IntEnum", "IntFlag", "Event", "Table"})
+"""Bases of classes whose fields are words of a list or columns: methods alone count, as in what ``STORED`` has."""
+STORED = SRC / "model"
+"""Records here are stored or sent: their fields are keys of a format."""
 
 
 def _last(node: ast.expr) -> str:
     return ast.unparse(node).rpartition(".")[2]
 
 
-def _members(cls: ast.ClassDef) -> set[str]:
+def _members(cls: ast.ClassDef, *, stored: bool) -> set[str]:
     """Public methods and properties, and attributes: declared in the class, or set by its ``__init__``."""
     methods = [node for node in cls.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     found = {node.name for node in methods}
-    if not TABLES & {_last(base) for base in cls.bases}:
+    bases = {_last(base) for base in cls.bases}
+    if not (TABLES & bases or (stored and "Struct" in bases)):
         made = [node for method in methods if method.name == "__init__" for node in ast.walk(method)]
         found |= {node.attr for node in made if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
         fields = [node.target for node in cls.body if isinstance(node, ast.AnnAssign)]
@@ -32,9 +35,23 @@ def _members(cls: ast.ClassDef) -> set[str]:
 def test_classes_have_few_members() -> None:
     """At most 25 public ones each."""
     counts = {
-        f"{path.relative_to(SRC)}:{node.name}": len(_members(node))
+        f"{path.relative_to(SRC)}:{node.name}": len(_members(node, stored=path.is_relative_to(STORED)))
         for path in SRC.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.ClassDef)
     }
     assert {name: count for name, count in counts.items() if count > MOST_MEMBERS} == {}
+
+
+def test_records_are_structs() -> None:
+    """A dataclass stands only where a Struct cannot (docs/decisions/0113): each costs a millisecond of every start."""
+    needless = [
+        f"{path.relative_to(SRC)}:{node.name}"
+        for path in SRC.rglob("*.py")
+        if not path.is_relative_to(SRC / "agent")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+        and any("dataclass" in ast.unparse(one) for one in node.decorator_list)
+        and not any(word in ast.unparse(node) for word in ("@cached_property", "field(init=False"))
+    ]
+    assert needless == []

@@ -21,7 +21,7 @@ Row = tuple[int, MemoryEvent, int, int, int]
 def events(rows: Sequence[Row], window: int = 1) -> MemoryEventTable:
     """(at, kind, address, bytes, detail) of each."""
     columns = np.array([(at, window, 100, 101, kind, a, b, d, 10) for at, kind, a, b, d in rows], np.int64).T
-    return MemoryEventTable(**dict(zip(MemoryEventTable.__dataclass_fields__, columns, strict=True)))
+    return MemoryEventTable(**dict(zip(MemoryEventTable.__struct_fields__, columns, strict=True)))
 
 
 def faults(count: int, *, start: int = 1000, address: int = BLOCK, mapped: int = Mapped.ANONYMOUS) -> list[Row]:

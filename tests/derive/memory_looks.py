@@ -24,7 +24,7 @@ def row(start: int, size: int, **more: int) -> dict[str, int]:
 
 def look(rows: Sequence[Mapping[str, int]], *, at_s: float = 0.0, **counters: int) -> MemoryLook:
     """A look at mappings."""
-    columns = {name: np.array([one[name] for one in rows], np.int64) for name in MappingTable.__dataclass_fields__}
+    columns = {name: np.array([one[name] for one in rows], np.int64) for name in MappingTable.__struct_fields__}
     return MemoryLook(
         pid=7,
         at_ns=int(at_s * 1e9),

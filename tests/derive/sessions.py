@@ -377,7 +377,7 @@ class Job:
 
 def filled(table: type[T], rows: int, **columns: npt.NDArray[np.int64]) -> T:
     """A table whose other columns are zero."""
-    zeros = {name: np.zeros(rows, np.int64) for name in table.__dataclass_fields__}
+    zeros = {name: np.zeros(rows, np.int64) for name in table.__struct_fields__}
     return table(**{**zeros, **columns})
 
 

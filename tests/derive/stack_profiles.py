@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from stepscope.readers.stacks import folded
 from stepscope.tables.stacks import Frame, SampleTable, StackBuilder, StackProfile, Thread

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import msgspec
+from msgspec.structs import replace
 from tests.derive.sessions import MS, SCRIPT, Frame, Job, S
 
 from stepscope.model.log.events import ChildStarted, ProcessEnded, ProcessStarted

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 from tests.derive import exchanges
 from tests.derive.op_traces import Maker
 from tests.derive.sessions import MS, Job

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 
+import msgspec
 import numpy as np
 from tests.derive.sessions import MS, Job, S, filled
 from tests.detectors.jobs import PERIOD, STEPS, train_loop
@@ -52,7 +52,7 @@ def faulting(
     each = (faults - mine) * (FAULT_NS + RELEASE_NS) + mine * (HUGE_FAULT_NS + HUGE_RELEASE_NS)
     spent = np.rint(each * system).astype(np.int64)
     cpu = job.processes.cpu_user_ns
-    job.processes = dataclasses.replace(
+    job.processes = msgspec.structs.replace(
         job.processes,
         minor_faults=faults,
         cpu_system_ns=np.minimum(spent, cpu),

@@ -41,7 +41,7 @@ def sampled_machine(job: Job, *, got: float = 1.0, others: float = 0.0) -> Job:
 def set_process(job: Job, **columns: I64) -> None:
     """Other columns of the process's samples."""
     table = job.processes
-    names = table.__dataclass_fields__
+    names = table.__struct_fields__
     job.processes = ProcessTable(**{name: columns.get(name, getattr(table, name)) for name in names})
 
 
@@ -203,7 +203,7 @@ def dipping(
             call.at(second * S + i * S // steps, 9 * S // (10 * steps))
     job.machine(3 * SECONDS, cpus=2)
     at = job.hosts.at_ns
-    columns = {name: getattr(job.hosts, name) for name in job.hosts.__dataclass_fields__}
+    columns = {name: getattr(job.hosts, name) for name in job.hosts.__struct_fields__}
     columns["job_cpu_ns"] = totals([S * (within if dip else usual) for dip in low])
     columns["others_cpu_ns"] = totals([S * (others if dip else 0.0) for dip in low])
     job.hosts = type(job.hosts)(**columns)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from typing import NoReturn
 
@@ -124,10 +123,10 @@ def test_severity_follows_from_cost() -> None:
 def test_parameters_are_frozen() -> None:
     """A detector is a value: its thresholds cannot be changed from outside."""
     for detector in ALL:
-        name = dataclasses.fields(detector.params)[0].name
+        name = detector.params.__struct_fields__[0]
         try:
             setattr(detector.params, name, 0)
-        except (dataclasses.FrozenInstanceError, TypeError):
+        except (AttributeError, TypeError):
             continue
         _fail(detector.code)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 import pytest
+from msgspec.structs import replace
 from tests.derive.op_traces import Maker
 from tests.derive.sessions import Job
 from tests.detectors.traced_jobs import HEAD, many_kernels, on_gpu

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 import pytest
+from msgspec.structs import replace
 from tests.derive.op_traces import Maker
 from tests.derive.sessions import MS, Job
 from tests.detectors.fixture import look

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from msgspec.structs import replace
 from tests.derive.op_traces import Maker
 from tests.derive.sessions import MS, Job
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 
+import msgspec
 import numpy as np
 from tests.derive.sessions import END, MS, POOL, SCRIPT, US, Frame, Job, S
 from tests.detectors.jobs import CALL, MAIN_CALL, MAKE, PERIOD, REPORT, SOURCE, STEPS, train_loop
@@ -69,10 +69,10 @@ def remembering(
     rss = np.array([round(level(n)) for n in done], np.int64)
     space = np.array([round((reserved or level)(n)) for n in done], np.int64)
     shared = np.full(len(rss), 50 * MB, np.int64)
-    job.processes = dataclasses.replace(
+    job.processes = msgspec.structs.replace(
         job.processes, rss_bytes=rss + shared, shared_bytes=shared, vm_bytes=space + 4000 * MB
     )
-    job.hosts = dataclasses.replace(job.hosts, available_bytes=np.full(len(rss), left, np.int64))
+    job.hosts = msgspec.structs.replace(job.hosts, available_bytes=np.full(len(rss), left, np.int64))
     return job
 
 
@@ -195,7 +195,7 @@ def crowded(threads: int, *, runnable: float | None = None, switches: int = 20_0
         run_ns=rows * 2 // threads,
         wait_ns=rows * 0,
     )
-    job.processes = dataclasses.replace(job.processes, voluntary_switches=at // S * 2 * switches)
+    job.processes = msgspec.structs.replace(job.processes, voluntary_switches=at // S * 2 * switches)
     if own:
         for number in range(threads // 2):
             job.event(ThreadSeen(id=100 + number, native=1000 + number, name=f"pool_{number}"))
@@ -220,7 +220,7 @@ def summarised(per_step: int, *, dur: int = MS, saved: int = 0) -> Job:
     if saved:
         job.save().at(50 * PERIOD + 85 * MS, MS, arg=saved)
         written = written + np.where(job.processes.at_ns > 5 * S, saved, 0)
-    job.processes = dataclasses.replace(job.processes, write_bytes=written)
+    job.processes = msgspec.structs.replace(job.processes, write_bytes=written)
     return job
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import msgspec
 import pytest
 from tests.derive.sessions import Job
@@ -75,7 +73,7 @@ def test_no_trace_is_said_only_where_the_report_shows_none(job: Job, *, said: bo
     text = f"{capture_account.UNMADE}: tracing one step would cost about 9 s"
     session = job.session()
     manifest = msgspec.structs.replace(session.manifest, diagnostics=(Diagnostic(code="DX118", text=text),))
-    report = report_of(dataclasses.replace(session, manifest=manifest))
+    report = report_of(msgspec.structs.replace(session, manifest=manifest))
     assert (report.traced is None) == said
     assert ("DX118" in [one.code for one in report.diagnostics]) == said
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from tests.derive.sessions import MS, SCRIPT, Job, S
 from tests.detectors.member_jobs import member
 from tests.web.recorded import write

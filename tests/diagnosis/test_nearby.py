@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 from pathlib import Path
@@ -37,7 +36,7 @@ def ran(folder: Path, *texts: str, command: tuple[str, ...] = ("python", "-m", "
     for text in texts:
         job.samples([5 * MS], Frame(_path(text), "slow", 1))
     session = job.session()
-    return dataclasses.replace(
+    return msgspec.structs.replace(
         session, manifest=msgspec.structs.replace(session.manifest, cwd=str(folder), command=command)
     )
 
@@ -49,7 +48,7 @@ def _path(text: str) -> str:
 def place(session: Session, text: str, line: int = 1) -> str:
     """A place as a report says it."""
     found = {"cells": nearby.cells(session)}
-    view = SessionView(dataclasses.replace(session, manifest=msgspec.structs.replace(session.manifest, **found)))
+    view = SessionView(msgspec.structs.replace(session, manifest=msgspec.structs.replace(session.manifest, **found)))
     where = view.place(_path(text), line)
     return f"{where.file}:{where.line}"
 
@@ -117,7 +116,7 @@ def loaded(folder: Path, name: str = "net.onnx") -> Session:
     job.event(InferenceSession(model=name, file=str(folder / "src" / "serve.py"), line=4, at=3 * MS))
     session = job.session()
     manifest = msgspec.structs.replace(session.manifest, cwd=str(folder), started_unix_ns=10**18)
-    return dataclasses.replace(session, manifest=manifest)
+    return msgspec.structs.replace(session, manifest=manifest)
 
 
 @pytest.mark.parametrize("folder", ["", "src"])

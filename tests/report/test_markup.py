@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
-from dataclasses import replace
 from html.parser import HTMLParser
 from urllib.parse import unquote
 
 import msgspec
 import pytest
 from markdown_it import MarkdownIt
+from msgspec.structs import replace
 from tests.derive.stack_profiles import of_samples
 from tests.report.filled import Filler
 from tests.report.sample_series import series

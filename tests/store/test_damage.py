@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 import zipfile
-from dataclasses import asdict
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import asdict
 from tests.derive.op_traces import Maker
 
 from stepscope.model.session.session import Session

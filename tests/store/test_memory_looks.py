@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from tests.derive.memory_looks import look, packed
 
 from stepscope.store import memory_looks, open_session, tables
@@ -16,10 +16,10 @@ from stepscope.tables.address_space import FreeZone, MappingTable, MemoryLook, P
 
 def same(one: MemoryLook, other: MemoryLook) -> bool:
     """Whether two looks say the same."""
-    for field in fields(MappingTable):
-        if not np.array_equal(getattr(one.mappings, field.name), getattr(other.mappings, field.name)):
+    for name in MappingTable.__struct_fields__:
+        if not np.array_equal(getattr(one.mappings, name), getattr(other.mappings, name)):
             return False
-    rest = [field.name for field in fields(MemoryLook) if field.name not in {"mappings", "names"}]
+    rest = [name for name in MemoryLook.__struct_fields__ if name not in {"mappings", "names"}]
     return list(one.names) == list(other.names) and all(getattr(one, f) == getattr(other, f) for f in rest)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -53,8 +52,8 @@ def _same(one: OpTrace, other: OpTrace) -> None:
         assert getattr(one, name) == getattr(other, name)
     for part in ("events", "metas"):
         left: Events | Metas = getattr(one, part)
-        for f in fields(left):
-            a, b = getattr(left, f.name), getattr(getattr(other, part), f.name)
+        for field in left.__struct_fields__:
+            a, b = getattr(left, field), getattr(getattr(other, part), field)
             assert (a is None and b is None) or (np.array_equal(a, b) and a.dtype == b.dtype)
     assert set(one.stats.event_names()) == set(other.stats.event_names())
     assert set(one.stats.meta_names()) == set(other.stats.meta_names())
@@ -100,12 +99,12 @@ def test_pieces_of_one_stat_come_together_in_order(tmp_path: Path, monkeypatch: 
         StatColumn(name="p", rows=rows[2], values=rows[2] * 3),
     ]
 
-    class Pieces(LoadedStats):
+    class Pieces(LoadedStats, frozen=True):
         def columns(self) -> Iterator[StatColumn]:
             yield from pieces
 
     trace = _trace([(0, "x", float(i), 0.0, {}) for i in range(1_400)])
-    whole = OpTrace(**{**{f.name: getattr(trace, f.name) for f in fields(OpTrace)}, "stats": Pieces()})
+    whole = OpTrace(**{**{name: getattr(trace, name) for name in OpTrace.__struct_fields__}, "stats": Pieces()})
     optrace.write(tmp_path, "a", whole)
     column = optrace.load(tmp_path, "a").stats.of_events("p")
     assert column.rows.tolist() == list(range(1_400))

@@ -1,9 +1,9 @@
 """A session opens whole, damaged, old or not at all, and says which."""
 
-import dataclasses
 import json
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -28,8 +28,8 @@ def test_tables_survive_the_disk(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(TABLES))
     length = data.draw(st.integers(0, 40))
     columns = {
-        f.name: np.array(data.draw(st.lists(INT64, min_size=length, max_size=length)), np.int64)
-        for f in dataclasses.fields(kind)
+        name: np.array(data.draw(st.lists(INT64, min_size=length, max_size=length)), np.int64)
+        for name in kind.__struct_fields__
     }
     table = kind(**columns)
     back, _ = tables.read_columns(tables.encode(tables.columns_of(table)))
@@ -65,7 +65,7 @@ def test_unknown_lines_are_counted(made: Path) -> None:
 def test_records_that_begin_together_come_longest_first(made: Path) -> None:
     """Equal starts are ordered as nesting is: the enclosing record before the enclosed."""
     table = records(150, 3)
-    same = dataclasses.replace(table, start_ns=np.zeros(3, np.int64), dur_ns=np.array([5, 50, 20], np.int64))
+    same = msgspec.structs.replace(table, start_ns=np.zeros(3, np.int64), dur_ns=np.array([5, 50, 20], np.int64))
     SessionWriter(made).write_records("7-70", same)
     first = open_session(made).workers[0].records.take(slice(0, 4))
     assert first.dur_ns.tolist() == [50, 20, 5, 0]

@@ -20,7 +20,7 @@ def test_a_long_run_has_few_segments(made: Path) -> None:
     """After some hundred flushes each table has a few dozen files, and all rows in order."""
     writer = SessionWriter(made)
     for number in range(400):
-        columns = {name: np.array([number], np.int64) for name in ProcessTable.__dataclass_fields__}
+        columns = {name: np.array([number], np.int64) for name in ProcessTable.__struct_fields__}
         writer.write_table("process", ProcessTable(**columns))
         if number % 5 == 0:
             writer.write_records("7-70", records(150 + 2 * number, 10))
@@ -44,7 +44,7 @@ def test_a_merge_that_was_cut_short(made: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(Path, "unlink", lambda self, missing_ok=False: None)
     writer = SessionWriter(made)
     for number in range(segments.MERGE_COUNT):
-        columns = {name: np.array([number], np.int64) for name in ProcessTable.__dataclass_fields__}
+        columns = {name: np.array([number], np.int64) for name in ProcessTable.__struct_fields__}
         writer.write_table("process", ProcessTable(**columns))
     assert len(list((made / "tables").iterdir())) == segments.MERGE_COUNT + 1
     assert open_session(made).process.at_ns.tolist() == list(range(segments.MERGE_COUNT))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -44,10 +43,10 @@ def sampled() -> StackProfile:
 
 def same(one: StackProfile, other: StackProfile) -> bool:
     """Whether two profiles say the same."""
-    for field in fields(StackProfile):
-        left, right = getattr(one, field.name), getattr(other, field.name)
-        if field.name in {"stacks", "samples"}:
-            if any(not np.array_equal(getattr(left, f.name), getattr(right, f.name)) for f in fields(left)):
+    for field in StackProfile.__struct_fields__:
+        left, right = getattr(one, field), getattr(other, field)
+        if field in {"stacks", "samples"}:
+            if any(not np.array_equal(getattr(left, name), getattr(right, name)) for name in left.__struct_fields__):
                 return False
         elif left != right:
             return False

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 from tests.derive.sessions import MS, SCRIPT, Frame, Job, S
 
 from stepscope.derive.view import SessionView

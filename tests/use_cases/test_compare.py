@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from tests.derive.sessions import MS, S
 from tests.use_cases.compared_sessions import NOISE, OTHER, group, named, run
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from msgspec.structs import replace
 from tests.derive.sessions import MS, SCRIPT, Frame, Job, S
 from tests.derive.stack_profiles import lines_of, of_text
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
 from tests.derive.optrace.opgraph import op_graphs
 from tests.web import recorded, timeline_sessions
 

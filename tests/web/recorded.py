@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 from tests.derive.memory_looks import look, padded
 from tests.derive.op_traces import Maker
 from tests.derive.sessions import CWD, MS, SCRIPT, US, Job, node

@@ -6,11 +6,11 @@ import io
 import json
 import shutil
 import zipfile
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 from tests.web.conftest import TOKEN, browser
 from tests.web.reading import read
 from tests.web.recorded import PROGRAM, STEPS

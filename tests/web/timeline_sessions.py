@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 from tests.derive.op_traces import Maker
 from tests.derive.sessions import MS, SCRIPT, Frame, Job, S, filled
 from tests.web import recorded

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from stepscope.tables import advisories
 
 NEWEST = (99, 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Advisory:
+class Advisory(Struct, frozen=True, kw_only=True):
     """A known defect."""
 
     calls: frozenset[str]

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.check.hits import CheckSeverity, Excess, FixPlan, FixSafety, Hit, Span
 from stepscope.check.inference.datasets import Chain, Chains, Stage
@@ -66,8 +68,7 @@ class Engine:
         self.chains = Chains(self.inference)
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """A call, with the qualified name of the called object."""
 
     node: ast.Call

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 CheckSeverity = Literal["error", "warning", "info"]
 FixSafety = Literal["safe", "unsafe"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class Span(Struct, frozen=True, kw_only=True):
     """A range of a file. Lines and columns count from 1, columns in characters; the end column is exclusive."""
 
     path: str
@@ -22,8 +22,7 @@ class Span:
     """Name of the function, qualified within the module; "" at module level."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FixPlan:
+class FixPlan(Struct, frozen=True, kw_only=True):
     """A planned fix, executed by ``check.fixing``.
 
     Plain data: ``action`` names the editing function, ``arguments`` are its parameters.
@@ -44,8 +43,7 @@ class FixPlan:
     """Further edits of the same fix: all are applied, or none. Only the fields that describe the edit count in them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Excess:
+class Excess(Struct, frozen=True, kw_only=True):
     """A call that does its work more often than is meant."""
 
     call: Span
@@ -53,8 +51,7 @@ class Excess:
     """How many times as much."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
+class Hit(Struct, frozen=True, kw_only=True):
     """One place that matches a rule's pattern."""
 
     code: str

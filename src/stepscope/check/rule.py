@@ -10,7 +10,8 @@ import ast
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from stepscope.check.context import Call, Context
 from stepscope.check.hits import CheckSeverity, Hit
@@ -21,8 +22,7 @@ OnNode = Callable[[Context, ast.AST], Iterator[Hit]]
 OnFile = Callable[[Context], Iterator[Hit]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class Rule(Struct, frozen=True, kw_only=True):
     """A rule, as a value. Exactly one of ``on_call``, ``on_node``, ``on_file`` is given."""
 
     code: str

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hmac
 import struct
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 REQUEST, ANSWER = 1, 2
 MAGIC = b"SSC1"
@@ -19,8 +20,7 @@ SIZE = _BODY.size + _MAC_BYTES
 """Bytes of every datagram."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Packet:
+class Packet(Struct, frozen=True, kw_only=True):
     """One datagram."""
 
     kind: int

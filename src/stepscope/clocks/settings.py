@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from stepscope.tables.errors import UsageError
 from stepscope.wire.env import CLOCKS_NAME
@@ -19,8 +20,7 @@ _OTHERS = 0o077
 _MAX_PORT = 65_535
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClockSettings:
+class ClockSettings(Struct, frozen=True, kw_only=True):
     """Hosts whose clocks are compared, and the file with the key that they share."""
 
     hosts: tuple[tuple[str, int], ...]

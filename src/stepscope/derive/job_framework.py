@@ -5,8 +5,9 @@ A job may import several frameworks. What makes its steps decides; if that is no
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.derive.kinds import KINDS
 from stepscope.derive.unmeasured import OPTIMIZER
@@ -25,8 +26,7 @@ SAMPLED = frozenset({"tensorflow", "onnxruntime", "torch", "jax"})
 processes are sampled from some seconds after their start (``collector.recording.waking``)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobFramework:
+class JobFramework(Struct, frozen=True, kw_only=True):
     """What computes in a job."""
 
     computes: tuple[str, ...]

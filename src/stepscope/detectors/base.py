@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from stepscope.causes.cluster import servers, traced_ranks, waits
@@ -38,16 +38,14 @@ if TYPE_CHECKING:
 P = TypeVar("P")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Undecided:
+class Undecided(Struct, frozen=True, kw_only=True):
     """A detector has a suspicion that it can neither confirm nor clear."""
 
     missing: Signal
     hint: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaptureRequest:
+class CaptureRequest(Struct, frozen=True, kw_only=True):
     """A detector has a suspicion that a capture would decide, or a finding whose cause a capture would name. Undecided
     until the session holds one.
 
@@ -66,8 +64,7 @@ class CaptureRequest:
     """Places of what is suspected."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class Seen(Struct, frozen=True, kw_only=True):
     """A finding without the parts that its ``Detector`` states for all of its findings.
 
     If ``severity`` or a part of the classification is given, it applies to this finding; otherwise ``cost`` decides the
@@ -92,8 +89,7 @@ class Seen:
     pipeline_stage: PipelineStage | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Detector(Generic[P]):
+class Detector(Struct, Generic[P], frozen=True, kw_only=True):
     """A detector is a value. ``detect`` is pure; ``since`` is the first version that has it."""
 
     code: str

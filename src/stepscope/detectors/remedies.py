@@ -7,10 +7,10 @@ those of a library needs a process that has it. Other conditions stand in ``COND
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from stepscope.causes.system import contention
@@ -48,8 +48,7 @@ class Fact(Enum):
     SPAWNED = "its workers are new interpreters"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class Condition(Struct, frozen=True, kw_only=True):
     """Facts that a remedy needs, and those that rule it out."""
 
     needs: frozenset[Fact] = frozenset()

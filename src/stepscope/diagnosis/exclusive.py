@@ -9,10 +9,10 @@ to at most its share.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from stepscope.model.report.components import REF, claimed_by
@@ -29,8 +29,7 @@ EVERYWHERE = ("System:", "Hardware: improper configuration", "unknown")
 WHOLE = "step"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class Claim(Struct, frozen=True, kw_only=True):
     """Time that a finding would save, from any of ``components``; empty: from all."""
 
     components: frozenset[str]

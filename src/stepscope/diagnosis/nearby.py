@@ -6,7 +6,6 @@ source that names it, or if the command names it; one that changed after it was 
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections import defaultdict
 from pathlib import Path
@@ -48,7 +47,7 @@ def keep(folder: Path, session: Session) -> Session:
         return session
     manifest = msgspec.structs.replace(manifests.read_manifest(folder), **found)
     layout.write_atomic(folder / layout.MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
-    return dataclasses.replace(session, manifest=msgspec.structs.replace(known, **found))
+    return msgspec.structs.replace(session, manifest=msgspec.structs.replace(known, **found))
 
 
 def cells(session: Session) -> tuple[NotebookCell, ...]:

@@ -5,8 +5,10 @@ Each takes the diagnosis as it is and gives it back changed; none knows of anoth
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.detectors import base, registry
 from stepscope.diagnosis import capture_account, death, exclusive, known_defects, proofs, proven, settle
@@ -30,8 +32,7 @@ MAX_STATIC = 200
 """Most static findings without a cost that are listed; further ones are only counted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnosis:
+class Diagnosis(Struct, frozen=True, kw_only=True):
     """What is said of a session."""
 
     findings: tuple[Finding, ...]
@@ -43,8 +44,7 @@ class Diagnosis:
     source_check: SourceCheck | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class Facts(Struct, frozen=True, kw_only=True):
     """What the passes go by besides the diagnosis."""
 
     view: SessionView

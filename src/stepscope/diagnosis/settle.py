@@ -7,9 +7,9 @@ shares of steady time; a part of the steps is explained in the proportion in whi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stepscope.causes.general import phase_lines, spent_lines
@@ -49,8 +49,7 @@ STEPS = "steps"
 COMPUTE = "call"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
+class Limit(Struct, frozen=True, kw_only=True):
     """Compute that is proven to be as fast as it can be on this machine."""
 
     ratio: float
@@ -58,8 +57,7 @@ class Limit:
     text: str
 
 
-@dataclass(slots=True)
-class Explained:
+class Explained(Struct):
     """What specific findings explain of one component, or of one phase."""
 
     share: float = 0.0
@@ -87,8 +85,7 @@ class Explained:
         return max(self.codes, key=lambda code: self.codes[code], default="")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
+class Settled(Struct, frozen=True, kw_only=True):
     """What a report says once everything has been looked at."""
 
     findings: tuple[Finding, ...]

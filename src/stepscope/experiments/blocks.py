@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.experiments import statistics
 
@@ -38,8 +39,7 @@ UNEVEN = 1.5
 of equals differ by 1.11 to 1.14 on a busy machine (docs/decisions/0058-in-process-trials.md)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class Block(Struct, frozen=True, kw_only=True):
     """A time with the trial on, or off. Times in ns; ``model.log.intervention.BlockEnded`` has the fields."""
 
     on: bool
@@ -71,8 +71,7 @@ class Block:
         return (self.steps_ns - self.late_ns) / steps if steps else 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class Judged(Struct, frozen=True, kw_only=True):
     """What blocks say."""
 
     pairs: tuple[tuple[float, float], ...] = ()

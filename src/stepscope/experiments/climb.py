@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from stepscope.experiments import schedule
 from stepscope.experiments.combine import merged
@@ -49,8 +51,7 @@ class Job(Protocol):
         """A run of a round with ``kept`` in effect and ``trial`` added ("": nothing)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(Struct, frozen=True, kw_only=True):
     """What was tried on the job with some changes kept."""
 
     stage: str
@@ -61,8 +62,7 @@ class Step:
     """The gain that is kept from then on; None: there was none."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Way:
+class Way(Struct, kw_only=True):
     """All steps, and what is left."""
 
     steps: list[Step] = field(default_factory=list)
@@ -82,8 +82,7 @@ class Way:
         return self.stop == "interrupted"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class Rules(Struct, frozen=True, kw_only=True):
     """When to stop, and what to keep."""
 
     seconds: float

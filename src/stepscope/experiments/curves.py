@@ -8,10 +8,11 @@ round has the unchanged job first and last, and a size is compared with those of
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from fractions import Fraction
 from statistics import fmean
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct, field
 
 from stepscope.experiments.plan import Candidate
 from stepscope.experiments.schedule import MIN_ROUNDS, UNCHANGED, Arm, Experiment, Measured, NotMeasuredError
@@ -41,8 +42,7 @@ FULL_RATIO = 0.9
 """Share of the memory limit that a forecast may reach: the kernel needs some of it, and lines are not straight."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sampled:
+class Sampled(Struct, frozen=True, kw_only=True):
     """One run."""
 
     measured: Measured
@@ -57,8 +57,7 @@ class Job(Protocol):
         """A run of a round with a trial ("": unchanged)."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Curve:
+class Curve(Struct, kw_only=True):
     """All sizes that were tried."""
 
     name: str

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from stepscope.model.report.components import ComponentName
@@ -14,8 +15,7 @@ TF_DATA = frozenset({"tf.data"})
 ANY: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Intervention:
+class Intervention(Struct, frozen=True, kw_only=True):
     """One thing that can be changed in a running job."""
 
     name: str

@@ -7,8 +7,10 @@ comes first where both take time: it splits the job and prunes the rest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.experiments import proofs
 from stepscope.experiments.interventions import ALL, parse, reaches
@@ -85,8 +87,7 @@ LINE_REMOVED = 0.25
 what a finding names."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class Candidate(Struct, frozen=True, kw_only=True):
     """A trial worth its time."""
 
     trial: str

@@ -12,9 +12,10 @@ one run gives pairs, without unchanged runs around it. If that says nothing, it 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from statistics import fmean, geometric_mean
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from stepscope.experiments import statistics
 
@@ -40,8 +41,7 @@ UNCHANGED = ""
 """The trial that changes nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class Measured(Struct, frozen=True, kw_only=True):
     """One run."""
 
     ns: float
@@ -56,8 +56,7 @@ class Measured:
     """The same of blocks that are both off."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Arm:
+class Arm(Struct, kw_only=True):
     """One candidate and its runs. A run may be missing: the pair then is left out."""
 
     candidate: Candidate
@@ -88,8 +87,7 @@ class Arm:
         return geometric_mean([after / before for before, after in self.pairs]) if self.pairs else 1.0
 
 
-@dataclass(slots=True, kw_only=True)
-class Experiment:
+class Experiment(Struct, kw_only=True):
     """All that was tried."""
 
     arms: list[Arm]
@@ -128,8 +126,7 @@ class Experiment:
         return statistics.paired(before, after, looks=looks, among=noise)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(Struct, frozen=True, kw_only=True):
     """How long to go on."""
 
     seconds: float

@@ -20,11 +20,12 @@ for general stationary observations, 1989 (blocks); Bonferroni's inequality (loo
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from statistics import fmean, variance
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.derive.stacks.profile_difference import DISPERSION
 from stepscope.experiments.student import NORMAL_FROM, student_reach
@@ -75,8 +76,7 @@ class Statistic(Protocol):
         """The number of each row."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effect:
+class Effect(Struct, frozen=True, kw_only=True):
     """A ratio of two times (after / before; below 1 is faster) and its certainty."""
 
     ratio: float
@@ -121,8 +121,7 @@ MAX_OVER_NOISE = 4.0
 degrees of freedom exceed it by chance in about a tenth of comparisons (F distribution)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Noise:
+class Noise(Struct, frozen=True, kw_only=True):
     """Variation of the log ratios of pairs of one experiment, about the mean of each comparison."""
 
     variance: float

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.launcher import give_way, mask, run_directories, rundir
 from stepscope.model.api.status import MAX_BYTES, Status
@@ -33,8 +34,7 @@ MAX_KNOWN = 1_000
 """Number of cached statuses; beyond the number of running jobs they belong to jobs that have ended."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunningJob:
+class RunningJob(Struct, frozen=True, kw_only=True):
     """One job with its newest status."""
 
     run: Path

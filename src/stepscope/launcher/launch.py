@@ -14,9 +14,11 @@ import resource
 import signal
 import sys
 import time
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope._version import __version__
 from stepscope.launcher import apply, arm, caretaker, mask, offline, peers, relay, rundir, session_place
@@ -56,8 +58,7 @@ class Beside(Protocol):
         """Start it; return lines for the user."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchOptions:
+class LaunchOptions(Struct, frozen=True, kw_only=True):
     """The job to run and the place of its session."""
 
     argv: tuple[str, ...]
@@ -89,8 +90,7 @@ class LaunchOptions:
     """Hosts to compare clocks with; None: nothing listens, and nothing is sent."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Struct, frozen=True, kw_only=True):
     """Result of a run. ``exit_code`` is the job's, negative for a signal."""
 
     exit_code: int

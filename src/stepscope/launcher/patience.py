@@ -10,8 +10,9 @@ import contextlib
 import os
 import signal
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 LOOK_S = 1.0
 """Seconds between two looks."""
@@ -20,8 +21,7 @@ LEAST_FREE = 0.04
 _MEMORY = Path("/proc/meminfo")
 
 
-@dataclass(slots=True, kw_only=True)
-class Patience:
+class Patience(Struct, kw_only=True):
     """Looks after one trial."""
 
     seconds: float = 0.0

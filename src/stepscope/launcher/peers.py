@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.wire import peers
 
@@ -17,8 +18,7 @@ _NO_ROUTES = ("OutNoRoutes", "Ip6OutNoRoutes")
 """Counters of the kernel: what was to be sent, and to where no route leads. Source: RFC 4293, ipSystemStats."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Peer:
+class Peer(Struct, frozen=True, kw_only=True):
     """What a job wants to reach."""
 
     name: str
@@ -26,8 +26,7 @@ class Peer:
     attempts: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contacts:
+class Contacts(Struct, frozen=True, kw_only=True):
     """What the processes of a trial have to do with the world outside."""
 
     peers: tuple[Peer, ...] = ()

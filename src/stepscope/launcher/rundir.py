@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import os
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.native.cgroups import cgroup
 from stepscope.native.process_stat import start_ticks
@@ -31,8 +32,7 @@ RING_DIVISOR = 64
 """Divisor of the memory that the job's control group may hold: a ring counts there, and takes no more of it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class Job(Struct, frozen=True, kw_only=True):
     """The facts about a job at its start. ``start_ticks``, in clock ticks since boot, distinguishes reused pids.
 
     ``launcher_pid`` is 0 for an always-measured job (``mode`` "enable"), which has no launcher.
@@ -53,8 +53,7 @@ class Job:
     """Whether it is run for a window of native stacks, whatever else is seen."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class Ended(Struct, frozen=True, kw_only=True):
     """End of the job. ``exit_code`` is negative for a signal; ``at_ns`` is CLOCK_MONOTONIC."""
 
     exit_code: int

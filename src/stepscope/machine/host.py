@@ -9,8 +9,9 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from stepscope.machine import nvml
 from stepscope.native.kernel import counting
@@ -30,8 +31,7 @@ def _glibc() -> tuple[int, int] | None:
     return (int(major), int(minor)) if name == "glibc" else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Host:
+class Host(Struct, frozen=True, kw_only=True):
     """One host, seen by one user."""
 
     root: Path = Path("/")

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import importlib
 import os
-from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.tables.errors import install_command
 
@@ -32,8 +33,7 @@ SLOWED = {
 nvmlClocksEventReasons."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gpu:
+class Gpu(Struct, frozen=True, kw_only=True):
     """One device, at one moment; None: not known."""
 
     index: int
@@ -52,8 +52,7 @@ class Gpu:
     persistence: bool | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gpus:
+class Gpus(Struct, frozen=True, kw_only=True):
     """All devices."""
 
     count: int = 0

@@ -11,11 +11,11 @@ import select
 import subprocess
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import msgspec
+from msgspec import Struct
 
 from stepscope.native.memory import allocator
 from stepscope.tables.errors import TargetError
@@ -49,8 +49,7 @@ class _Loaded(msgspec.Struct):
     gpus: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
+class Loaded(Struct, frozen=True, kw_only=True):
     """Result of importing TensorFlow."""
 
     version: str
@@ -63,8 +62,7 @@ class Loaded:
     """Flag: it was built for GPUs and did not find their libraries."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PythonFacts:
+class PythonFacts(Struct, frozen=True, kw_only=True):
     """One Python."""
 
     executable: str

@@ -14,14 +14,14 @@ Other fields are skipped, so that newer versions can be read.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from stepscope.readers.protobuf import codec
 from stepscope.readers.protobuf.codec import fields, number, numbers, text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class Node(Struct, frozen=True, kw_only=True):
     """One stage of the pipeline after tf.data's own rewriting. Counters are totals since the iterator was made."""
 
     id: int
@@ -38,8 +38,7 @@ class Node:
     inputs: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IteratorModelData:
+class IteratorModelData(Struct, frozen=True, kw_only=True):
     """The tree of stages and the last gaps. ``gaps_us``: microseconds between the end of one GetNext and the start of
     the next, oldest first, at most the last 100."""
 

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct, field
 
 from stepscope.readers.op_names import Meaning, hlo_type, is_derived, meaning
 from stepscope.readers.stat_columns import Strings, column_of_pairs
@@ -37,24 +37,21 @@ if TYPE_CHECKING:
 PS_PER_NS = 1000
 
 
-@dataclass(slots=True)
-class _Plane:
+class _Plane(Struct):
     name: str
     kind: PlaneKind
     ordinal: int
     stats: Mapping[str, PlainStat]
 
 
-@dataclass(slots=True)
-class _Line:
+class _Line(Struct):
     plane: int
     name: str
     kind: LineKind
     id: int
 
 
-@dataclass(slots=True)
-class _Columns:
+class _Columns(Struct):
     """Events in order of arrival: one list per column."""
 
     start_ps: list[int] = field(default_factory=list)

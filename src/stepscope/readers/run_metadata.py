@@ -29,8 +29,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from stepscope.readers import damage_hint
 from stepscope.readers.op_names import Meaning, meaning, op_category
@@ -73,8 +74,7 @@ _ALL_STREAMS = "stream:all"
 _MAX_NS = 1 << 62
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Run:
+class _Run(Struct, frozen=True, kw_only=True):
     """One run: its devices, and the nodes of each."""
 
     devices: list[Message]
@@ -84,8 +84,7 @@ class _Run:
     end_ns: int
 
 
-@dataclass(slots=True)
-class _Places:
+class _Places(Struct):
     """Planes and lines shared by the runs."""
 
     builder: OpTraceBuilder

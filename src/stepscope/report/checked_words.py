@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.model.frameworks import NOT_FOR
 from stepscope.report.words import SEPARATOR, plural, printable
@@ -37,8 +38,7 @@ OUTCOMES = {
 """Words of the outcomes, in the order of tables."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blind:
+class Blind(Struct, frozen=True, kw_only=True):
     """Detectors that could not decide for one reason."""
 
     missing: str

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.model.report.ledger import NO_STEPS
 from stepscope.report import words
@@ -47,8 +48,7 @@ SETTLED = {
 """What is said of how an entry is settled."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(Struct, frozen=True, kw_only=True):
     """An entry, or several small ones together."""
 
     label: str

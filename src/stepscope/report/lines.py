@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from rich.cells import cell_len, set_cell_size
 
 if TYPE_CHECKING:
@@ -29,8 +29,7 @@ STYLES = {
 """SGR parameters (ECMA-48) of each style; every severity is one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """A piece of one line with one style."""
 
     text: str

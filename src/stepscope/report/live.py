@@ -6,10 +6,10 @@ import io
 import shutil
 import sys
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import Struct
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group
 from rich.table import Table
@@ -38,8 +38,7 @@ _MAX_WIDTH = 200
 _TEXT_WIDTH = 160
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(Struct, frozen=True, kw_only=True):
     """One job of ``ps``."""
 
     status: Status

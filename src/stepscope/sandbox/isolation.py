@@ -12,9 +12,10 @@ import os
 import select
 import signal
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
+
+from msgspec import Struct
 
 from stepscope.native import process_stat
 from stepscope.sandbox import isolated_calls as calls
@@ -41,8 +42,7 @@ _FORBIDDEN = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Isolation:
+class Isolation(Struct, frozen=True, kw_only=True):
     """How a job is isolated."""
 
     keep: tuple[Path, ...] = ()
@@ -53,8 +53,7 @@ class Isolation:
     """Bound of what the job may write, all files together; then its disk is full."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Isolated:
+class Isolated(Struct, frozen=True, kw_only=True):
     """A job that was started isolated."""
 
     pid: int

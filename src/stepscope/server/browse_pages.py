@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import Struct, field
 
 from stepscope.model.api.browsing import (
     CodeFile,
@@ -83,8 +83,7 @@ def _waits(opened: Opened, ratio: float) -> str:
 # ---- code
 
 
-@dataclass(slots=True)
-class _Known:
+class _Known(Struct):
     ratio: float = 0.0
     op_ratio: float = 0.0
     findings: list[int] = field(default_factory=list)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.derive import job_framework
 from stepscope.derive.graph.full_shapes import FullShapes
@@ -43,8 +44,7 @@ def no_trace(view: SessionView) -> str:
     return f"the session has no op trace: {why}" if why else f"the session has no op trace; {TAKE_ONE}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class Shown(Struct, frozen=True, kw_only=True):
     """The graph of one step of one trace."""
 
     view: OpView

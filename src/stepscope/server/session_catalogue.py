@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import Struct
 
 from stepscope.launcher import jobs
 from stepscope.model.api.rest_api import Job, SessionBrief
@@ -105,8 +105,7 @@ _REPORT = msgspec.json.Decoder(_Report)
 """Created at import, by one thread (see ``launcher.jobs``)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(Struct, frozen=True, kw_only=True):
     """A session that clients can request."""
 
     key: str

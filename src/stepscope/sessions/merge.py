@@ -7,11 +7,11 @@ import shlex
 import shutil
 import tempfile
 import uuid
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import Struct
 
 from stepscope._version import __version__
 from stepscope.launcher import scratch
@@ -53,8 +53,7 @@ class _TooEarlyError(SessionError):
     """A session is of no task that is known, because its run was broken off."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Part(Struct, frozen=True, kw_only=True):
     """A session to join."""
 
     path: Path

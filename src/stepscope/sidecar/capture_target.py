@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypedDict
+
+from msgspec.structs import replace
 
 from stepscope.collector.captures.asked import Asked
 from stepscope.derive.steps import step_work

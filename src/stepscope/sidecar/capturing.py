@@ -12,10 +12,10 @@ window's account has those. Its own account has the cost of writing and reading.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from stepscope.collector.captures import budget
 from stepscope.collector.captures.asked import Asked

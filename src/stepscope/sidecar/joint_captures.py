@@ -13,11 +13,12 @@ Tasks that share parameter servers without waiting for each other have no step i
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.collector import host_members
 from stepscope.collector.captures.asked import Aim
@@ -366,8 +367,7 @@ def _absent(recording: Recording, mine: str, tasks: Iterable[Task], *, servers: 
     return [name for name in names if name not in known and (servers or not name.startswith(SERVER))]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _OneProcess:
+class _OneProcess(Struct, frozen=True, kw_only=True):
     """What is known of the steps of one process of the session (a ``capture_target.Known``)."""
 
     steps: Steps | None

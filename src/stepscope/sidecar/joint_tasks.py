@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
+from msgspec import Struct, field
 
 from stepscope.launcher import jobs
 from stepscope.store.manifests import read_manifest
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 SERVER = "ps"
 
 
-@dataclass(slots=True, kw_only=True)
-class Task:
+class Task(Struct, kw_only=True):
     """Another task of the job."""
 
     name: str

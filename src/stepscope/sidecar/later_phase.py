@@ -7,10 +7,11 @@ Evaluations of a fit that is not over belong to its steps.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.derive.graph import step_graphs, trace_size
 from stepscope.derive.steps import choice, step_candidates, step_finder, step_work
@@ -33,8 +34,7 @@ MIN_BUSY_RATIO = 0.5
 _MAKERS = frozenset(kinds_with(Trait.MAKER)) - frozenset(kinds_with(Trait.MARK))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaterPhase:
+class LaterPhase(Struct, frozen=True, kw_only=True):
     """What repeats in it (a ``capture_target.Known``)."""
 
     steps: Steps

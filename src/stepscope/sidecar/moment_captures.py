@@ -7,11 +7,11 @@ job's process waits for one moment and begins some steps before the next, so tha
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from stepscope.collector.captures.asked import Aim
 from stepscope.collector.captures.op_captures import SECONDS

@@ -4,10 +4,10 @@ every so many steps, and so may steps that are slow for an unknown reason.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from stepscope.tables.records import I64
@@ -20,8 +20,7 @@ LOOSE_RATIO = 0.1
 """Distances may differ by this share of their median, and by one step at least."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Forecast:
+class Forecast(Struct, frozen=True, kw_only=True):
     """Moments at a regular distance."""
 
     every: int

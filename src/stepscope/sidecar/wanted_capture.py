@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from stepscope.collector.captures.reason import Reason
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
     from stepscope.sidecar.moment_captures import MomentCapture
 
 
-@dataclass(slots=True, kw_only=True)
-class WantedCapture:
+class WantedCapture(Struct, kw_only=True):
     """A capture, or a series of them, that is to be made."""
 
     ask: CaptureAsk

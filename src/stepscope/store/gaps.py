@@ -12,10 +12,10 @@ detached, so the gaps that ``read`` gives count those that were recorded, though
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from stepscope.tables.records import Gaps, RecordTable
 from stepscope.wire.kinds import SHAPE_SHIFT, Flag, Kind, Trait, kinds_with

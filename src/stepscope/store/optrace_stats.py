@@ -5,13 +5,13 @@ A row group costs some 400 bytes before it holds a value, so stats with few valu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec import Struct
 
 from stepscope.tables.errors import SessionError
 from stepscope.tables.optrace_stats import StatColumn, joined, no_stat
@@ -163,8 +163,7 @@ class StoredStats:
             yield self.of_events(name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatFile:
+class StatFile(Struct, frozen=True, kw_only=True):
     """One of the files: access to its bytes, the content of its row groups, and the number of events (or metas)."""
 
     content: Callable[[], bytes]

@@ -7,7 +7,6 @@ before they are opened, and a damaged segment costs that segment, not the sessio
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 
 from stepscope.model.log import events as model_events
 from stepscope.model.log.graph import GraphTable, assemble

@@ -7,10 +7,10 @@ them). One within another's range was merged into it: it does not count, whether
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from msgspec import Struct
 
 from stepscope.store import tables
 from stepscope.tables import layout
@@ -26,8 +26,7 @@ _SIZE_STEP_BITS = 4
 MAX_MERGED_BYTES = 64 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
+class Segment(Struct, frozen=True, kw_only=True):
     """One file."""
 
     first: int
@@ -35,8 +34,7 @@ class Segment:
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sized:
+class Sized(Struct, frozen=True, kw_only=True):
     """A segment with its size on disk and its modification time on the file system's clock."""
 
     segment: Segment

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import zlib
-from dataclasses import fields
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -89,17 +88,17 @@ def decode(data: bytes) -> StackProfile:
     if len(head.parents) != len(head.leaves):
         raise ValueError(f"{len(head.parents)} callers of {len(head.leaves)} stacks")
     samples: dict[str, np.ndarray] = {}
-    for field in fields(SampleTable):
-        kind = np.float64 if field.name == "weight" else np.int64
-        if field.name == "op_thread" and field.name not in columns:  # from a window of an earlier stepscope
-            samples[field.name] = np.zeros(len(columns["at_ns"]), np.int64)
+    for name in SampleTable.__struct_fields__:
+        kind = np.float64 if name == "weight" else np.int64
+        if name == "op_thread" and name not in columns:  # from a window of an earlier stepscope
+            samples[name] = np.zeros(len(columns["at_ns"]), np.int64)
             continue
-        if field.name not in columns:
-            raise ValueError(f"column {field.name} is missing")
-        values = columns[field.name].to_numpy(zero_copy_only=False)
+        if name not in columns:
+            raise ValueError(f"column {name} is missing")
+        values = columns[name].to_numpy(zero_copy_only=False)
         if values.dtype != kind:
-            raise ValueError(f"column {field.name} is {values.dtype}, expected {np.dtype(kind)} without gaps")
-        samples[field.name] = values
+            raise ValueError(f"column {name} is {values.dtype}, expected {np.dtype(kind)} without gaps")
+        samples[name] = values
     return StackProfile(
         event=head.event,
         unit=head.unit,

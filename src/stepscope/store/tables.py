@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -58,7 +57,7 @@ def write(path: Path, columns: Mapping[str, Any], metadata: Mapping[str, str] | 
 
 def columns_of(table: Table) -> dict[str, Any]:
     """The columns of a table by name."""
-    return {f.name: getattr(table, f.name) for f in fields(table)}
+    return {name: getattr(table, name) for name in table.__struct_fields__}
 
 
 def read_columns(source: Path | bytes) -> tuple[dict[str, Any], dict[str, str]]:
@@ -95,13 +94,13 @@ def to_table(cls: type[T], parts: Sequence[Mapping[str, Any]]) -> T:
         ValueError: a column is not numeric, or has a name that no version writes in place of one that all do.
     """
     tables = []
-    names = {f.name for f in fields(cls)}
+    names = set(cls.__struct_fields__)
     for part in parts:
         missing, unknown = sorted(names - part.keys()), sorted(part.keys() - names - _FORMER_COLUMNS)
         if part and missing and unknown:  # columns are only ever added: an older file lacks some, a newer one has more
             raise ValueError(f"no column {missing[0]}, but {unknown[0]!r}")
         length = len(next(iter(part.values()))) if part else 0
-        tables.append(cls(**{f.name: _column(part, f.name, length) for f in fields(cls)}))
+        tables.append(cls(**{name: _column(part, name, length) for name in cls.__struct_fields__}))
     return cls.concat(tables)
 
 

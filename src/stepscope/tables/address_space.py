@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from stepscope.tables.records import I64, Table
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MappingTable(Table):
+class MappingTable(Table, frozen=True, kw_only=True):
     """Mappings by rising address, without overlap. Shapes: int64[mapping]. -1: unknown."""
 
     start: I64
@@ -39,8 +39,7 @@ class MappingTable(Table):
     """Small pages in full and part blocks together."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FreeZone:
+class FreeZone(Struct, frozen=True, kw_only=True):
     """Free memory of a zone of the host's physical memory, as its allocator holds it."""
 
     node: int
@@ -50,8 +49,7 @@ class FreeZone:
     """Free blocks by order: block i has 2^i pages. A larger block can be split, a smaller one cannot be joined."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageSize:
+class PageSize(Struct, frozen=True, kw_only=True):
     """A size of anonymous pages that the kernel can allocate at a fault (multi-size huge pages), on the whole host."""
 
     bytes: int
@@ -61,8 +59,7 @@ class PageSize:
     """Totals by the kernel's names: ``native.memory.host_memory`` lists them; a missing one is unknown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryLook:
+class MemoryLook(Struct, frozen=True, kw_only=True):
     """One look at one process."""
 
     pid: int

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from stepscope.tables.records import I64, Table
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClockProbeTable(Table):
+class ClockProbeTable(Table, frozen=True, kw_only=True):
     """Exchanges of four stamps with collectors of other hosts, in bursts. int64[exchange]. Since 0.1.
 
     ``sent_ns`` and ``returned_ns`` are of this host's CLOCK_MONOTONIC since session start, ``received_ns`` and
@@ -30,8 +27,7 @@ class ClockProbeTable(Table):
     """The same there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TcpTable(Table):
+class TcpTable(Table, frozen=True, kw_only=True):
     """TCP connections of the measured processes, about once a second (ten times during captures) while they carry data.
 
     int64[sample]; counters are totals since the connection began; -1 if the kernel does not have it. Since 0.1.
@@ -82,8 +78,7 @@ class TcpTable(Table):
     """Segments that arrived out of order."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PacketTable(Table):
+class PacketTable(Table, frozen=True, kw_only=True):
     """Segments of the job's TCP connections that were sent again, and packets of them that the host dropped.
 
     int64[event]. Since 0.1. Source: the tracepoints tcp_retransmit_skb and kfree_skb.

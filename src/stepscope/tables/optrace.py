@@ -29,11 +29,12 @@ Derived tables (``derive.optrace``) and detectors read this model and no file fo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import Enum, IntEnum
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from stepscope.tables.blocks import take
 from stepscope.tables.findings import Diagnostic
@@ -124,8 +125,7 @@ class Category(IntEnum):
     """Waiting for a device, a barrier or another thread."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TraceSource:
+class TraceSource(Struct, frozen=True, kw_only=True):
     """Origin of an op trace."""
 
     format: str
@@ -145,8 +145,7 @@ class TraceSource:
     """Number of processes of that job, and how they exchange (``gloo``); 0 and "": the file does not say."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plane:
+class Plane(Struct, frozen=True, kw_only=True):
     """An observed object. Planes are keyed by their index in ``OpTrace.planes``: ids and names repeat in real files."""
 
     index: int
@@ -166,8 +165,7 @@ class Plane:
         return self.events > 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class Line(Struct, frozen=True, kw_only=True):
     """A sequence of events: rows ``first`` to ``last`` (exclusive) of ``OpTrace.events``."""
 
     index: int
@@ -190,8 +188,7 @@ class Line:
         return slice(self.first, self.last)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Events:
+class Events(Struct, frozen=True, kw_only=True):
     """All events. Shapes: [event], sorted by (line, start_ns, longer first)."""
 
     start_ns: I64
@@ -219,8 +216,7 @@ class Events:
         return whole if self.dur_rem_ps is None else whole + self.dur_rem_ps
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Metas:
+class Metas(Struct, frozen=True, kw_only=True):
     """Kinds of events. Shapes: [meta]. Text columns are indices into ``OpTrace.strings``; 0 is the empty text.
 
     Two metas may have the same name (one per plane, or one per program): group by ``name`` or by (op_name, op_type) if
@@ -243,8 +239,7 @@ class Metas:
         return len(self.name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
+class Program(Struct, frozen=True, kw_only=True):
     """A compiled program (an HLO module) whose text is in the trace."""
 
     name: str
@@ -257,8 +252,7 @@ class Program:
     """Its ops that events name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dropped:
+class Dropped(Struct, frozen=True, kw_only=True):
     """Events that the reader deliberately omitted: counted, never silent."""
 
     reason: str
@@ -266,8 +260,7 @@ class Dropped:
     events: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpTrace:
+class OpTrace(Struct, frozen=True, kw_only=True):
     """One capture of one host. The module's docstring explains the parts."""
 
     source: TraceSource

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from stepscope.tables.records import F64, I64
 
@@ -59,8 +60,7 @@ class StatName:
     duration."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatColumn:
+class StatColumn(Struct, frozen=True, kw_only=True):
     """One stat. Shapes: ``rows`` int64[value], rising: events (or metas) that have it; ``values`` int64 or float64.
 
     Numbers above 2**63 - 1 (addresses, hashes) are stored as their two's complement. A string's value is its index in
@@ -159,8 +159,7 @@ class StatReader(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedStats:
+class LoadedStats(Struct, frozen=True):
     """Stats that are in memory."""
 
     events: Mapping[str, StatColumn] = field(default_factory=dict)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 
 class Frame(NamedTuple):
@@ -14,8 +15,7 @@ class Frame(NamedTuple):
     line: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Convolution:
+class Convolution(Struct, frozen=True, kw_only=True):
     """A convolution, or one of its two gradients, in the sizes of the forward one."""
 
     kernel: tuple[int, ...]
@@ -30,8 +30,7 @@ class Convolution:
     """Flag: it is a gradient."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProgramOp:
+class ProgramOp(Struct, frozen=True, kw_only=True):
     """An instruction of a program."""
 
     name: str

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,17 +19,16 @@ F64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class Table(Struct, frozen=True, kw_only=True):
     """Base of tables: every field is a numpy array int64 or float64 of the same length."""
 
     def __len__(self) -> int:
         """The number of rows."""
-        return len(getattr(self, fields(self)[0].name))
+        return len(getattr(self, self.__struct_fields__[0]))
 
     def take(self, index: Any) -> Self:
         """The rows selected by ``index`` (a mask, a slice or positions)."""
-        return type(self)(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
+        return type(self)(**{name: getattr(self, name)[index] for name in self.__struct_fields__})
 
     @classmethod
     def concat(cls, tables: Iterable[Self]) -> Self:
@@ -37,17 +36,16 @@ class Table:
         parts = list(tables)
         if not parts:
             return cls.empty()
-        return cls(**{f.name: np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(cls)})
+        return cls(**{name: np.concatenate([getattr(p, name) for p in parts]) for name in cls.__struct_fields__})
 
     @classmethod
     def empty(cls) -> Self:
         """A table without rows; ratio columns float64, the rest int64."""
         kinds = {True: np.float64, False: np.int64}
-        return cls(**{f.name: np.empty(0, kinds[f.name.endswith("_ratio")]) for f in fields(cls)})
+        return cls(**{name: np.empty(0, kinds[name.endswith("_ratio")]) for name in cls.__struct_fields__})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordTable(Table):
+class RecordTable(Table, frozen=True, kw_only=True):
     """Records of one process, sorted by ``start_ns``. Shapes: int64[record]. See ``wire.kinds`` for meanings."""
 
     start_ns: I64
@@ -61,8 +59,7 @@ class RecordTable(Table):
     seq: I64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gaps(Table):
+class Gaps(Table, frozen=True, kw_only=True):
     """Gaps of the duty cycle: times in which hot wrappers were detached and calls were only counted.
 
     A row is a second of a gap, or the last part of one, and one kind of call that was counted in it, sorted by
@@ -84,8 +81,7 @@ class Gaps(Table):
         return np.where((found >= 0) & (at_ns < np.append(self.end_ns, 0)[found]), found, -1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessTable(Table):
+class ProcessTable(Table, frozen=True, kw_only=True):
     """One measured process, sampled about once a second; counters are totals since its start. int64[sample]."""
 
     at_ns: I64
@@ -122,8 +118,7 @@ class ProcessTable(Table):
     examined; connections are examined every third second while the network moves."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadTable(Table):
+class ThreadTable(Table, frozen=True, kw_only=True):
     """Threads of measured processes; counters are totals since the thread's start. int64[sample]."""
 
     at_ns: I64
@@ -133,8 +128,7 @@ class ThreadTable(Table):
     wait_ns: I64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostTable(Table):
+class HostTable(Table, frozen=True, kw_only=True):
     """The host, about once a second; counters are totals. int64[sample]; -1 if the host does not report it."""
 
     at_ns: I64
@@ -172,8 +166,7 @@ is of the job's process group, or descends from one that is, and was not seen to
 0.1's GROUP have CHILD for both."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RivalTable(Table):
+class RivalTable(Table, frozen=True, kw_only=True):
     """Other processes that used CPU, the largest of each second. int64[sample]. ``name`` is an index into the
     session's rival names ((pid, command) pairs)."""
 
@@ -191,8 +184,7 @@ class RivalTable(Table):
     session lacks it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoreTable(Table):
+class CoreTable(Table, frozen=True, kw_only=True):
     """Each CPU that the job may use, about once a second (less often for more than 64); totals. int64[sample]."""
 
     at_ns: I64
@@ -204,8 +196,7 @@ class CoreTable(Table):
     steal_ns: I64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkTable(Table):
+class LinkTable(Table, frozen=True, kw_only=True):
     """Network interfaces of the job's network namespace that have transferred anything, about once a second; totals.
     int64[sample]. ``name`` is an index into the session's resource names.
     """
@@ -221,8 +212,7 @@ class LinkTable(Table):
     or a switch are not included."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiskTable(Table):
+class DiskTable(Table, frozen=True, kw_only=True):
     """Block devices that have transferred anything, about once a second; totals since boot. int64[sample]. ``name`` is
     an index into the session's resource names.
     """
@@ -244,8 +234,7 @@ class DiskTable(Table):
     """Rate at which the job's cgroup may read from it (io.max, blkio.throttle); -1 for no limit."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryTable(Table):
+class MemoryTable(Table, frozen=True, kw_only=True):
     """Memory of the host and of the job's cgroup, about once a second. int64[sample]; -1 if there is none."""
 
     at_ns: I64
@@ -270,8 +259,7 @@ class MemoryTable(Table):
     """CPU time of releasing such a page."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuTable(Table):
+class GpuTable(Table, frozen=True, kw_only=True):
     """GPUs as reported by NVML, about once a second. int64[sample]; -1 if not reported."""
 
     at_ns: I64
@@ -291,8 +279,7 @@ class GpuTable(Table):
     """Rate of sending seen from the device, over 20 ms."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BurstTable(Table):
+class BurstTable(Table, frozen=True, kw_only=True):
     """A short series on the network, 50 samples a second for a second, now and then: whether the wire is ever idle.
     Totals over the interfaces of the job's namespace, without loopback. int64[sample].
     """
@@ -304,8 +291,7 @@ class BurstTable(Table):
     """CPU time of the measured processes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryEventTable(Table):
+class MemoryEventTable(Table, frozen=True, kw_only=True):
     """Memory events in a window of native sampling: sampled page faults, and every call that releases or maps memory.
     int64[event]; in time order within a window.
     """

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
 
 from stepscope.tables.findings import Diagnostic
 from stepscope.tables.records import F64, I64, Table
@@ -100,8 +100,7 @@ class Thread(NamedTuple):
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StackTable(Table):
+class StackTable(Table, frozen=True, kw_only=True):
     """The tree of stacks. int64[stack]. A stack's caller comes before it."""
 
     parent: I64
@@ -110,8 +109,7 @@ class StackTable(Table):
     """Leaf of this stack, an index into the frames."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SampleTable(Table):
+class SampleTable(Table, frozen=True, kw_only=True):
     """Samples, or sums of samples with the same stack. int64[sample], ``weight`` float64[sample]."""
 
     at_ns: I64
@@ -189,8 +187,7 @@ def _groups(numbers: I64) -> tuple[I64, I64]:
     return starts, rank[numbers]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StackProfile:
+class StackProfile(Struct, frozen=True, kw_only=True):
     """All samples of one event.
 
     Raises:

@@ -7,10 +7,11 @@ one of another member.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.causes.cluster import members as of_job
 from stepscope.derive.machine import tcp_links
@@ -37,8 +38,7 @@ MOST_LINKS = 32
 """Most links between members that are drawn, those that carried most."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Part(Struct, frozen=True, kw_only=True):
     """A session on the timeline."""
 
     view: SessionView

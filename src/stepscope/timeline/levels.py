@@ -9,10 +9,10 @@ result as merging once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.optrace.host import event_nesting
 
@@ -34,8 +34,7 @@ MIN_ROWS = 2_048
 """Lanes with fewer spans are reduced on request."""
 
 
-@dataclass(frozen=True, slots=True)
-class Marks:
+class Marks(Struct, frozen=True):
     """Spans of a lane, or marks for several spans each. Shapes: [mark], sorted by start; none overlaps another."""
 
     start: I64
@@ -55,7 +54,7 @@ class Marks:
 
     def columns(self) -> dict[str, I64 | I32]:
         """The columns by name."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: getattr(self, name) for name in self.__struct_fields__}
 
 
 def single(start: I64, end: I64, name: I32, first_row: int = 0) -> Marks:

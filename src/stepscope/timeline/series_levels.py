@@ -7,10 +7,10 @@ neighbours that begin in the same bucket become one point.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.timeline import levels
 
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from stepscope.tables.records import F64, I64
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True):
     """Values, each with the time for which it holds. Shapes: [value], sorted by start; none overlaps another."""
 
     start: I64
@@ -31,8 +30,7 @@ class Held:
         return len(self.start)
 
 
-@dataclass(frozen=True, slots=True)
-class Points:
+class Points(Struct, frozen=True):
     """Values, or one point for several values. Shapes: [point], sorted by start."""
 
     start: I64

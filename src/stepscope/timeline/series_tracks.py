@@ -7,10 +7,10 @@ counted. Unknown times have no value. A resource that never changes has no serie
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.causes.system.resources import BURST_GAP_NS
 from stepscope.derive.machine import counters, tcp_links
@@ -30,8 +30,7 @@ LAST_HELD_NS = 1_000_000_000
 """A single sampled value holds for this long: about one sampling interval."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeriesTrack:
+class SeriesTrack(Struct, frozen=True, kw_only=True):
     """One resource of a machine over time."""
 
     key: str

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct, field
 
 from stepscope.model.api.timeline import SpanName
 from stepscope.store.span_cache import PLACE_BITS
@@ -20,8 +20,7 @@ Say = Callable[[float, str], object]
 """Progress callback: share done (0 to 1), and what is being read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpanTrack:
+class SpanTrack(Struct, frozen=True, kw_only=True):
     """One track before it is divided into lanes. Shapes: [span], sorted by start, longer spans first."""
 
     key: str
@@ -65,8 +64,7 @@ class Linked:
         return place[ends[0]][drawn], place[ends[1]][drawn], self._links.kind[drawn]
 
 
-@dataclass(slots=True)
-class Names:
+class Names(Struct):
     """Distinct names of spans."""
 
     items: list[SpanName] = field(default_factory=list)

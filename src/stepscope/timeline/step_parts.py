@@ -6,10 +6,10 @@ with that share first, because a step asks for its batch before it computes. So 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.model.api.timeline import SpanName
 from stepscope.model.report.components import COMPONENTS, PAINTED, REST
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 _SHARE = "input wait (mean share of the calls)"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepParts:
+class StepParts(Struct, frozen=True, kw_only=True):
     """Spans in the order of time, which do not overlap. Shapes: [span]."""
 
     start: I64

@@ -6,11 +6,11 @@ Resources have series (``timeline.series_tracks``).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct, field
 
 from stepscope.derive.graph.index import NOT_FOUND, GraphIndex
 from stepscope.derive.kinds import KINDS
@@ -55,8 +55,7 @@ _CLUSTER = "/job:"
 _STREAMS = frozenset({LineKind.STREAM, LineKind.XLA_OPS, LineKind.ASYNC_OPS, LineKind.XLA_MODULES})
 
 
-@dataclass(slots=True)
-class Spans:
+class Spans(Struct):
     """Reads a session's tracks one by one. Counts and names are complete once all tracks have been read."""
 
     view: SessionView

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
 from stepscope.collector.always_on import pth_file, user_page
 from stepscope.sessions.gathering import asked, sending
@@ -24,8 +24,7 @@ BYTES_PER_HOUR = (15 << 20, 150 << 20)
 PAGE_WAIT_S = 10.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Wanted(Struct, frozen=True, kw_only=True):
     """The settings that the user asked for."""
 
     sessions: Path | None = None

@@ -10,11 +10,11 @@ import os
 import shutil
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import Struct
 
 from stepscope._version import __version__
 from stepscope.collector.captures.asked import Asked
@@ -42,8 +42,7 @@ BEFORE_WINDOW_S = 5.0
 """Duration of the first phase, in which only counters are read; they determine the sampling rate of the window."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttachOptions:
+class AttachOptions(Struct, frozen=True, kw_only=True):
     """Options of the command."""
 
     pid: int

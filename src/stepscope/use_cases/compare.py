@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
+from msgspec import Struct
 
 from stepscope._version import __version__
 from stepscope.experiments import statistics
@@ -35,8 +35,7 @@ CODES: dict[Outcome, int] = {"pass": 0, "slower": 1, "cannot-tell": 3}
 _LIMIT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompareOptions:
+class CompareOptions(Struct, frozen=True, kw_only=True):
     """Options of the command."""
 
     before: tuple[Path, ...]

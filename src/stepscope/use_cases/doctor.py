@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 from stepscope._version import __version__
 from stepscope.launcher import jobs
@@ -23,8 +23,7 @@ from stepscope.tables.page_walks import PageWalks
 from stepscope.use_cases.record import python_of_job
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DoctorOptions:
+class DoctorOptions(Struct, frozen=True, kw_only=True):
     """Options of the command."""
 
     python: str | None = None

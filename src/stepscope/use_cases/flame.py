@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.derive.ledger import pauses
 from stepscope.derive.numeric import intervals
@@ -40,8 +41,7 @@ FEW_SAMPLES = 20
 ENDINGS = (".html", ".svg", ".folded", ".speedscope.json", ".pb.gz")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
+class Chosen(Struct, frozen=True, kw_only=True):
     """A graph and how much work it covers: steps for a session, 1 for a file."""
 
     graph: Graph

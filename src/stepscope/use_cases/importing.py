@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope._version import __version__
 from stepscope.tables.errors import FormatError, UsageError
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
 _ENDINGS = (".gz", ".json", ".pb", ".xplane", ".trace", ".pt", ".folded", ".script", ".txt", ".pprof", ".speedscope")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Imported:
+class Imported(Struct, frozen=True, kw_only=True):
     """The new session and its contents."""
 
     session: Path

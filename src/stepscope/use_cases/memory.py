@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import platform
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from stepscope.causes.system import translation
 from stepscope.derive.machine import address_space

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from stepscope.native import own_python
 from stepscope.tables.errors import UsageError
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
 MAX_PORT = 65_535
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BesideJob:
+class BesideJob(Struct, frozen=True, kw_only=True):
     """An address that is served as soon as there is a session."""
 
     bound: socket.socket

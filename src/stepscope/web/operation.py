@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
+from msgspec import Struct, field
 
 from stepscope.server.timelines.kept_timelines import Timelines
 from stepscope.web.parameters import Arguments, Number, Parameter
@@ -37,8 +37,7 @@ Lane = Literal["quick", "light", "heavy"]
 takes no longer than a hand-over to a thread and does no disk access; otherwise it returns ``Later``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hub:
+class Hub(Struct, frozen=True, kw_only=True):
     """The state that operations work on."""
 
     catalogue: SessionCatalogue
@@ -48,8 +47,7 @@ class Hub:
     """Set when streams should end."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(Struct, frozen=True, kw_only=True):
     """One validated request."""
 
     arguments: Arguments = field(default_factory=Arguments)
@@ -69,8 +67,7 @@ class Call:
             raise Refused(HTTPStatus.NOT_MODIFIED, "", {"ETag": tag})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True):
     """The response: ``content``, or the file at ``file``, deleted afterwards if ``delete``."""
 
     content: bytes = b""
@@ -81,15 +78,13 @@ class Answer:
     delete: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Later:
+class Later(Struct, frozen=True):
     """An answer that takes too long to compute inline."""
 
     make: Callable[[], Answer]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class Operation(Struct, frozen=True, kw_only=True):
     """One address and method."""
 
     name: str

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from stepscope.web.problems import Refused
 
@@ -21,8 +22,7 @@ _NUMBER = re.compile(r"0|[1-9][0-9]{0,15}")
 Value = int | str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
+class Parameter(Struct, frozen=True, kw_only=True):
     """One parameter. ``where``: query or path."""
 
     name: str
@@ -48,8 +48,7 @@ class Parameter:
         return Refused(status, f"{self.name} is {text[:80]!r}; expected {expected}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Number(Parameter):
+class Number(Parameter, frozen=True, kw_only=True):
     """A whole number."""
 
     least: int = 0
@@ -70,8 +69,7 @@ class Number(Parameter):
         return {"type": "integer", "minimum": self.least, "maximum": self.most}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice(Parameter):
+class Choice(Parameter, frozen=True, kw_only=True):
     """One of some words."""
 
     words: tuple[str, ...]
@@ -91,8 +89,7 @@ class Choice(Parameter):
         return {"type": "string", "enum": list(self.words)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Text(Parameter):
+class Text(Parameter, frozen=True, kw_only=True):
     """A short text that matches ``pattern``, if set."""
 
     most: int = 200
@@ -114,8 +111,7 @@ class Text(Parameter):
         return {"type": "string", **form}
 
 
-@dataclass(frozen=True, slots=True)
-class Arguments:
+class Arguments(Struct, frozen=True):
     """The values of one request."""
 
     values: Mapping[str, Value] = field(default_factory=dict)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from stepscope.tables import layout
 from stepscope.tables.errors import SessionError
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServeOptions:
+class ServeOptions(Struct, frozen=True, kw_only=True):
     """Options of the command."""
 
     paths: tuple[Path, ...] = ()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from stepscope.tables.errors import UsageError
 
@@ -13,8 +14,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 MIN_TOKEN = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class Access(Struct, frozen=True, kw_only=True):
     """Access control: the token, and the accepted host names."""
 
     token: str = field(default_factory=lambda: secrets.token_hex(24))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from tests.derive.sessions import MS, SCRIPT, Job, S
 from tests.detectors.member_jobs import member
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from tests.derive.clocks.links import MS, Clock, Path, S, probed
 
 from stepscope.causes.cluster import members

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-
+import msgspec
 import numpy as np
 import pytest
 from tests.derive.sessions import MAIN, MS, SCRIPT, Frame, Job, S
@@ -47,7 +46,7 @@ def test_of_the_wait_for_a_cpu_counts_what_waiting_is_of_the_looks() -> None:
     for waits, elsewhere, runs, expected in ((30, 10, 10, 0.44 + 0.12), (0, 10, 40, 0.44)):
         job = beside(95, waits=waits, elsewhere=elsewhere, runs=runs)
         mine = job.threads.native == 1000 + MAIN
-        job.threads = dataclasses.replace(job.threads, wait_ns=np.where(mine, job.threads.at_ns // 100 * 16, 0))
+        job.threads = msgspec.structs.replace(job.threads, wait_ns=np.where(mine, job.threads.at_ns // 100 * 16, 0))
         found = measured(job)
         assert found.ratio == pytest.approx(expected, abs=0.001)
         assert found.low < 0.44

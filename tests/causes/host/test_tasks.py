@@ -153,8 +153,6 @@ def test_few_calls_have_no_trend() -> None:
 
 def test_lost_records_make_a_count_the_least_there_was() -> None:
     """Counts say that they are not exact where records were overwritten."""
-    import dataclasses
-
     import msgspec
 
     from stepscope.derive.view import SessionView
@@ -163,8 +161,8 @@ def test_lost_records_make_a_count_the_least_there_was() -> None:
     job.function("serve").every(10 * MS, 20, dur=MS)
     session = job.session()
     worker = session.workers[0]
-    lossy = dataclasses.replace(worker, info=msgspec.structs.replace(worker.info, lost_records=3))
-    (task,) = SessionView(dataclasses.replace(session, workers=(lossy,))).get(tasks.build)
+    lossy = msgspec.structs.replace(worker, info=msgspec.structs.replace(worker.info, lost_records=3))
+    (task,) = SessionView(msgspec.structs.replace(session, workers=(lossy,))).get(tasks.build)
     assert (task.count, task.exact) == (20, False)
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from tests.derive.sessions import MS, Job, S, filled
 
 from stepscope.causes.system import link_limits

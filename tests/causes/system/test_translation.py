@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import msgspec
 import pytest
+from msgspec.structs import replace
 from tests.derive.memory_looks import BASE, MB, look, row, walk_points
 from tests.derive.memory_looks import GOOD_WALKS as GOOD
 from tests.derive.sessions import Job

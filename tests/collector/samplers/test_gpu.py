@@ -22,7 +22,7 @@ sampler = GpuSampler(0, names, driver=sys.argv[1])
 for second in range(1, 4):
     sampler.sample(second, frozenset({42}))
 table = sampler.rows.table()
-columns = {name: getattr(table, name).tolist() for name in table.__dataclass_fields__}
+columns = {name: getattr(table, name).tolist() for name in table.__struct_fields__}
 now = [msgspec.to_builtins(gpu) for gpu in sampler.now]
 print(json.dumps({"now": now, "problem": sampler.problem, "count": sampler.count, "names": names.waiting, **columns}))
 """
@@ -102,9 +102,9 @@ def test_the_last_look_is_the_live_reading(library: Path, driver: Path, tmp_path
 
 
 LOOK = """
-import dataclasses, json, sys
+import json, msgspec, sys
 from stepscope.machine import nvml
-print(json.dumps(dataclasses.asdict(nvml.look(sys.argv[1]))))
+print(json.dumps(msgspec.to_builtins(nvml.look(sys.argv[1]))))
 """
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.clocks.gates import Quads, of_probes
 from stepscope.derive.clocks.solve import Link
@@ -30,8 +31,7 @@ class Clock:
         return true_ns + self.offset_ns + self.drift * true_ns + self.wander / turn * (1 - np.cos(turn * true_ns))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Path:
+class Path(Struct, frozen=True, kw_only=True):
     """A path between two hosts: delays one way in nanoseconds, mean exponential jitter, share of lost exchanges."""
 
     there_ns: float = 0.05 * MS

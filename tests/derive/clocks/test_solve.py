@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.derive.clocks.links import MS, US, Clock, Path, S, link, probed, truth
 
 from stepscope.derive.clocks import gates, host_clock, link_offset

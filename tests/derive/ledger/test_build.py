@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.derive.ledger_parts import PERIOD, fit, ledgers, python, started, times, whole
 from tests.derive.sessions import MAIN, MS, POOL, Job, S
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 
@@ -30,6 +28,6 @@ def test_a_step_that_a_hook_counts_costs_more_than_a_call_that_c_counts(calls: i
 
 def test_what_was_recorded_in_gaps_is_counted_there() -> None:
     """An update of Keras has a wrapper that nothing detaches."""
-    columns = {field.name: np.zeros(7, np.int64) for field in dataclasses.fields(RecordTable)}
+    columns = {name: np.zeros(7, np.int64) for name in RecordTable.__struct_fields__}
     recorded = RecordTable(**{**columns, "kind": np.full(7, int(Kind.APPLY))})
     assert wrapped_calls.of_gaps(gap(Kind.APPLY, 7), recorded).calls == 0

@@ -98,7 +98,7 @@ def test_faults_growth_and_work_between_two_looks() -> None:
 def test_faults_of_a_session_are_those_of_its_second_half() -> None:
     """Warm-up does not count where the process was sampled."""
     count = 11
-    columns = {name: np.zeros(count, np.int64) for name in ProcessTable.__dataclass_fields__}
+    columns = {name: np.zeros(count, np.int64) for name in ProcessTable.__struct_fields__}
     columns["at_ns"] = np.arange(count) * 1_000_000_000
     columns["pid"] = np.full(count, 7)
     columns["minor_faults"] = np.minimum(np.arange(count), 5) * 10_000 + np.arange(count) * 3

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from tests.derive.memory_events import (
     BLOCK,
     BRK,

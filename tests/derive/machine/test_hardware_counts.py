@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from tests.derive.memory_looks import look, packed
 
 from stepscope.derive.machine import address_space, hardware_counts

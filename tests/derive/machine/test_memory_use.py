@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-
+import msgspec
 import numpy as np
 import pytest
 from tests.derive.sessions import MS, Job, S, filled
@@ -22,7 +21,7 @@ def job(*, group: int = -1, used: int = -1, cache: int = 0, available: int = 500
     made = train_loop(80 * MS)
     made.machine(4)
     own = np.array([400, 500, 600, 700, 800], np.int64) * MB
-    made.processes = dataclasses.replace(made.processes, rss_bytes=own + 50 * MB, shared_bytes=own * 0 + 50 * MB)
+    made.processes = msgspec.structs.replace(made.processes, rss_bytes=own + 50 * MB, shared_bytes=own * 0 + 50 * MB)
     at = made.processes.at_ns
     flat = np.zeros(len(at), np.int64)
     made.resources["memory"] = filled(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-
+import msgspec
 import numpy as np
 import pytest
 from tests.derive.sessions import Job, S
@@ -24,7 +23,7 @@ def test_waits_are_of_the_second_of_each_moment() -> None:
     """Half of the second one, all of the third; nothing is known of a thread with less than two rows."""
     job = Job()
     job.thread_cpu(3, {1: 0})
-    table = dataclasses.replace(job.threads, wait_ns=np.array([0, 0, S // 2, 3 * S // 2], np.int64))
+    table = msgspec.structs.replace(job.threads, wait_ns=np.array([0, 0, S // 2, 3 * S // 2], np.int64))
     at = np.array([0, S // 2, S, 3 * S // 2, 5 * S // 2, 9 * S], np.int64)
     assert thread_cpu.waited(table, at).tolist() == [0, 0, 0, 0.5, 1, 1]
     assert thread_cpu.waited(table.take(np.array([0])), at).tolist() == [0] * 6

@@ -139,12 +139,12 @@ def test_steps_that_hold_a_gap_stand_for_many() -> None:
     steps = [10 * MS] * 30
     plain = table(steps)
     row = {"start_ns": 295 * MS, "end_ns": 795 * MS, "kind": int(Kind.EXECUTION)}
-    gap = Gaps(**{name: np.array([row.get(name, 0)], np.int64) for name in Gaps.__dataclass_fields__})
+    gap = Gaps(**{name: np.array([row.get(name, 0)], np.int64) for name in Gaps.__struct_fields__})
     later = table([800 * MS, *([10 * MS] * 9)])
     shifted = RecordTable(
         **{
             name: getattr(later, name) + (300 * MS if name == "start_ns" else 0)
-            for name in RecordTable.__dataclass_fields__
+            for name in RecordTable.__struct_fields__
         }
     )
     records = RecordTable.concat([plain, shifted])

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from tests.derive.op_traces import US, Maker
 
 from stepscope.derive.optrace.kernels.compilations import Change

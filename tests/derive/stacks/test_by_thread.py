@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from tests.derive.stack_profiles import of_samples
 
 from stepscope.derive.stacks.by_thread import by_thread, pools_of, waiting_ratio

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from tests.derive.stack_profiles import of_samples, of_text
 
 from stepscope.derive.stacks.frame_kinds import classified, kind_of

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from tests.derive.stack_profiles import of_samples
 
 from stepscope.derive.stacks.op_of_pool_thread import NEAR_NS, OFTEN, with_ops_of_pool_threads

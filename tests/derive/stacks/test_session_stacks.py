@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import msgspec
 import pytest
+from msgspec.structs import replace
 from tests.derive.sessions import MS, POOL, SCRIPT, Frame, Job
 from tests.derive.stack_profiles import lines_of, of_text
 from tests.detectors.wait_jobs import look, looked

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from tests.derive.stack_profiles import of_samples
 
 from stepscope.derive.stacks.health import health

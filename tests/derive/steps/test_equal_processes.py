@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import msgspec
 import pytest
+from msgspec.structs import replace
 from tests.derive.sessions import MS, SCRIPT, Job
 from tests.detectors.member_jobs import member
 

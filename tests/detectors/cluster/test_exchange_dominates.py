@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from tests.derive.sessions import MS, Job, filled
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
 from tests.detectors.member_jobs import PERIOD, STEPS, TOGETHER, alone, computing, synchronous

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
 import msgspec
@@ -204,7 +203,7 @@ def started(*, after: float = 0.0, logged: float = 0.0, inner: Frame | None = No
     manifest = msgspec.structs.replace(
         session.manifest, command=command if after else ("python", "train.py"), job_pid=100, origin_monotonic_ns=10 * S
     )
-    return dataclasses.replace(session, manifest=manifest, workers=(dataclasses.replace(worker, info=info),))
+    return msgspec.structs.replace(session, manifest=manifest, workers=(msgspec.structs.replace(worker, info=info),))
 
 
 def outside(session: Session) -> list[Finding]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from tests.derive.sessions import MAIN, MS, SCRIPT, US, Frame, Job
 from tests.detectors.asking import codes
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 import pytest
 from msgspec.structs import replace
@@ -303,7 +303,7 @@ def equal(*waits: int) -> SessionView:
     jobs = [torch_job(wait) for wait in waits]
     for number, job in enumerate(jobs):
         job.pid = 100 + number
-    return SessionView(dataclasses.replace(jobs[0].session(), workers=tuple(job.worker() for job in jobs)))
+    return SessionView(msgspec.structs.replace(jobs[0].session(), workers=tuple(job.worker() for job in jobs)))
 
 
 @pytest.mark.parametrize(("waits", "said"), [((60, 60), "in 2 of 2 processes"), ((60, 5, 50), "in 2 of 3 processes")])
@@ -320,8 +320,8 @@ def test_the_loader_of_the_slow_rank_is_found(slow: int) -> None:
     workers = [
         replace(job.worker().info, pid=100 + rank, key=str(rank), member=rank_of(rank)) for rank, job in enumerate(jobs)
     ]
-    made = [dataclasses.replace(job.worker(), info=info) for job, info in zip(jobs, workers, strict=True)]
-    view = SessionView(dataclasses.replace(jobs[0].session(), workers=tuple(made)))
+    made = [msgspec.structs.replace(job.worker(), info=info) for job, info in zip(jobs, workers, strict=True)]
+    view = SessionView(msgspec.structs.replace(jobs[0].session(), workers=tuple(made)))
     found, _, _ = run([INP015], view)
     assert found[0].title.startswith(f"rank {slow}: the DataLoader")
     assert found[0].cost.ratio == pytest.approx(0.6, abs=0.01)

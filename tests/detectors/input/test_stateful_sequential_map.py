@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
 from tests.detectors.traced_jobs import TRACE, fed, untraced
 

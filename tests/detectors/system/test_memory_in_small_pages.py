@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from tests.derive.memory_looks import BASE, HUGE, MB, look, row, walk_points
 from tests.derive.sessions import MS, Job
 from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures

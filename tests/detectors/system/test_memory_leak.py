@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import msgspec
 import numpy as np
 import pytest
@@ -71,7 +69,7 @@ def test_mapped_files_are_no_leak() -> None:
     """Pages of files that come in as they are read are the kernel's to take back."""
     job = leaking(20 * MB)
     grown = job.processes.rss_bytes - job.processes.rss_bytes[0]
-    job.processes = dataclasses.replace(job.processes, shared_bytes=job.processes.shared_bytes + grown)
+    job.processes = msgspec.structs.replace(job.processes, shared_bytes=job.processes.shared_bytes + grown)
     assert codes(job) == []
 
 
@@ -142,7 +140,7 @@ def test_a_job_that_ran_out_of_memory_lost_its_work() -> None:
     job.save().at(50 * PERIOD, MS)
     session = job.session()
     manifest = msgspec.structs.replace(session.manifest, exit_code=-9)
-    view = SessionView(dataclasses.replace(session, manifest=manifest))
+    view = SessionView(msgspec.structs.replace(session, manifest=manifest))
     (found,) = (f for f in run(ALL, view)[0] if f.code == "MEM001")
     assert found.symptom == "Memory: out of memory"
     assert found.severity == "high"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
 import msgspec
@@ -66,7 +65,7 @@ def test_what_comes_after_the_exit_handlers_is_no_hang() -> None:
     assert len(base.run(ONLY, SessionView(session))[0]) == 1
     late_ns = session.manifest.ended_ns - 29 * S
     info = msgspec.structs.replace(worker.info, clean_exit=True, ended_ns=late_ns)
-    ended = dataclasses.replace(session, workers=(dataclasses.replace(worker, info=info),))
+    ended = msgspec.structs.replace(session, workers=(msgspec.structs.replace(worker, info=info),))
     assert base.run(ONLY, SessionView(ended))[0] == ()
 
 
@@ -100,7 +99,7 @@ def test_a_job_that_writes_after_its_last_step_does_not_hang() -> None:
     """A last file that is being written is progress, although the thread waits for the disk."""
     job = hung(30)
     written = job.processes.at_ns // S * 3 * MB
-    job.processes = dataclasses.replace(job.processes, write_bytes=written)
+    job.processes = msgspec.structs.replace(job.processes, write_bytes=written)
     assert "HNG001" not in codes(job)
 
 
@@ -191,7 +190,7 @@ def told(job: Job, *, until_s: float, ended_s: float | None = None) -> Report:
     )  # fmt: skip
     ended_ns = session.manifest.ended_ns if ended_s is None else round(ended_s * S)
     manifest = msgspec.structs.replace(session.manifest, hangs=(hang,), ended_ns=ended_ns)
-    return report_of(dataclasses.replace(session, manifest=manifest))
+    return report_of(msgspec.structs.replace(session, manifest=manifest))
 
 
 def said_of(report: Report) -> tuple[list[str], list[str]]:

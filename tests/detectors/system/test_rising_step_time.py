@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-
+import msgspec
 import numpy as np
 import pytest
 from tests.derive.sessions import MAIN, MS, SCRIPT, US, Frame, Job, S
@@ -70,7 +69,7 @@ def test_a_thread_that_waits_ever_longer_for_a_cpu_does_no_more_work(waits: floa
     starts = np.array([r.start_ns for r in job.records if r.kind == Kind.FUNCTION])
     length = np.interp(at, starts[:-1], np.diff(starts))
     wait = np.concatenate([[0.0], np.cumsum(1.0 - starts[1] / length[1:])]) * waits * S
-    job.threads = dataclasses.replace(job.threads, wait_ns=wait.astype(np.int64))
+    job.threads = msgspec.structs.replace(job.threads, wait_ns=wait.astype(np.int64))
     assert ("TRD001" in codes(job)) is rises
 
 

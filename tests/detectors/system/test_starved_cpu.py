@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-
+import msgspec
 import pytest
 from tests.derive.sessions import MAIN, MS, Job
 from tests.detectors.asking import codes, find
@@ -134,7 +133,7 @@ def beside_a_pool(run_percent: int, wait_percent: int) -> Job:
     job.machine(10, cpus=2, got=0.95, waiting=1.5, others=1.05)
     job.thread_cpu(10, {MAIN: run_percent})
     waits = job.threads.at_ns // 100 * wait_percent
-    job.threads = dataclasses.replace(job.threads, wait_ns=waits)
+    job.threads = msgspec.structs.replace(job.threads, wait_ns=waits)
     return job
 
 
@@ -205,7 +204,7 @@ def idling(call: int, *, waits: int, feed: int = 0) -> Job:
         job.nexts().every(PERIOD, STEPS, dur=feed * MS, arg=job.iterator())
     job.machine(10, cpus=2, got=0.1, waiting=1.5, others=1.9)
     job.thread_cpu(10, {MAIN: 2})
-    job.threads = dataclasses.replace(job.threads, wait_ns=job.threads.at_ns // 100 * waits)
+    job.threads = msgspec.structs.replace(job.threads, wait_ns=job.threads.at_ns // 100 * waits)
     return job
 
 
@@ -234,7 +233,7 @@ def test_a_job_could_not_use_more_cpus_than_there_are(cpus: int, wait: int) -> N
     job = train_loop(90 * MS)
     job.machine(10, cpus=cpus, got=0.7 * cpus, waiting=cpus, others=0.3 * cpus, quota=0.7 * cpus, throttled=0.9)
     job.thread_cpu(10, {MAIN: 10})
-    job.threads = dataclasses.replace(job.threads, wait_ns=job.threads.at_ns // 100 * wait)
+    job.threads = msgspec.structs.replace(job.threads, wait_ns=job.threads.at_ns // 100 * wait)
     contended = job.view().get(contention.build)
     assert contended is not None
     assert contended.got <= contended.could_have <= cpus

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -179,8 +178,8 @@ IN_STEPS = 5 * S
 def in_steps(event: str, stacks: Sequence[tuple[Sequence[Frame], float]]) -> StackProfile:
     """Samples at that moment."""
     profile = seen.profile(event, stacks)
-    return dataclasses.replace(
-        profile, samples=dataclasses.replace(profile.samples, at_ns=profile.samples.at_ns + IN_STEPS)
+    return msgspec.structs.replace(
+        profile, samples=msgspec.structs.replace(profile.samples, at_ns=profile.samples.at_ns + IN_STEPS)
     )
 
 
@@ -216,9 +215,9 @@ def look_with_window(
     (worker,) = session.workers
     info = msgspec.structs.replace(worker.info, allocator=AllocatorInfo(name=name, how="preloaded"))
     call = "madvise" if rows is MADVISED else "munmap"
-    session = dataclasses.replace(
+    session = msgspec.structs.replace(
         session,
-        workers=(dataclasses.replace(worker, info=info),),
+        workers=(msgspec.structs.replace(worker, info=info),),
         memory_events=seen.events([(IN_STEPS + at, kind, a, b, detail) for at, kind, a, b, detail in rows]),
         stacks=(
             in_steps("page-faults", [(seen.COPY, 100)]),
@@ -242,7 +241,7 @@ def look_with_window(
 def test_a_window_clears_a_job_of_its_neighbours_huge_pages() -> None:
     """Where samples of the CPU show no page fault, what the counters of the whole host allow is not claimed."""
     recorded = churning().session()
-    window = dataclasses.replace(
+    window = msgspec.structs.replace(
         recorded,
         memory_events=seen.events([(IN_STEPS + at, kind, a, b, detail) for at, kind, a, b, detail in MADVISED]),
         stacks=(
@@ -262,7 +261,7 @@ def test_a_process_that_was_attached_to() -> None:
     job.records.clear()
     session = job.session()
     manifest = msgspec.structs.replace(session.manifest, mode="attach")
-    findings, _, failures = run(ALL, SessionView(dataclasses.replace(session, manifest=manifest)))
+    findings, _, failures = run(ALL, SessionView(msgspec.structs.replace(session, manifest=manifest)))
     assert failures == ()
     (found,) = (f for f in findings if f.code == "MEM002")
     assert "250,000 page faults a second" in found.title

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -355,6 +354,6 @@ def test_a_pattern_of_several_places_is_what_lies_between_them(parts: tuple[int,
     """A picture is decoded in one line and shrunk in another: the conversion between them may take the time."""
     one = hit(SLOW - 2, related=())
     span = one.hit.span
-    also = tuple(dataclasses.replace(span, line=line, end_line=line) for line in parts)
-    result = joined(hot(0.4), dataclasses.replace(one, hit=dataclasses.replace(one.hit, also=also)))
+    also = tuple(msgspec.structs.replace(span, line=line, end_line=line) for line in parts)
+    result = joined(hot(0.4), msgspec.structs.replace(one, hit=msgspec.structs.replace(one.hit, also=also)))
     assert [f.title for f in result.findings] == ["rows are read one by one; this takes 40 % of the time"] * seen

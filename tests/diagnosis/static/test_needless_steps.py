@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-
+import msgspec
 from tests.derive.sessions import MS, SCRIPT
 from tests.detectors.jobs import STEPS, keras_fit
 from tests.diagnosis.static.static_hits import hit, joined
@@ -23,8 +22,8 @@ def of_fit(size: int, *, line: int = FIT, run: tuple[Finding, ...] = ()) -> Join
     job.batch(0, size=size, samples=size * STEPS, steps=STEPS)
     call = Span(path=SCRIPT, line=line, column=1, end_line=line + 2, end_column=2, function="main")
     found = hit(FIT + 1, code="KER011", related=(), function="main")
-    excess = dataclasses.replace(found.hit, excess=Excess(call=call, factor=32))
-    return joined(job, dataclasses.replace(found, hit=excess), run=run)
+    excess = msgspec.structs.replace(found.hit, excess=Excess(call=call, factor=32))
+    return joined(job, msgspec.structs.replace(found, hit=excess), run=run)
 
 
 def test_all_passes_of_an_epoch_but_one_are_the_cost() -> None:

@@ -9,9 +9,9 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from stepscope.native.cpython import layout_check
 from stepscope.native.cpython.bpf_program import LAYOUTS, Layout

@@ -7,12 +7,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from tests.derive.memory_events import COPY, kernel, profile
 
 from stepscope.derive.machine import fault_causes

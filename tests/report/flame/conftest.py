@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from tests.derive.stack_profiles import of_samples, of_text
 
 from stepscope.report.flame.graph import Compared, Graph, compare, graph

@@ -9,13 +9,13 @@ import shutil
 import subprocess
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
-from dataclasses import replace
 from html.parser import HTMLParser
 from importlib import resources
 
 import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from tests.derive.stack_profiles import of_samples, of_text
 
 from stepscope.derive.stacks.op_of_pool_thread import OP_TRACE

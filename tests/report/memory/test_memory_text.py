@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from html.parser import HTMLParser
 from types import ModuleType
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from tests.derive.memory_looks import HUGE, KB, MB, look, packed, padded, row
 
 from stepscope.derive.machine import address_space

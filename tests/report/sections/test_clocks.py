@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from tests.derive.clocks.links import MS, US, Clock, Path, S, probed
 from tests.report import samples
 

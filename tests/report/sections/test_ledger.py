@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-
+import msgspec
 import pytest
 from msgspec.structs import replace
 from tests.derive.sessions import MS, SCRIPT, Frame, Job, S
@@ -131,7 +130,7 @@ def test_only_jobs_that_were_run_have_one() -> None:
         changed = SessionView(session)
         changed.session = type(session)(
             **{
-                **{name: getattr(session, name) for name in session.__slots__},
+                **{name: getattr(session, name) for name in session.__struct_fields__},
                 "manifest": replace(session.manifest, mode=mode),
             }
         )
@@ -167,7 +166,7 @@ def test_no_ledger_is_made_where_records_are_lost(lost: str, *, made: bool) -> N
     job = Job(ended_ns=12 * S)
     job.framework("tensorflow", at=S, dur=S)
     job.step().every(10 * MS, 100, dur=10 * MS)
-    session = dataclasses.replace(job.session(), lost_files=(lost,))
+    session = msgspec.structs.replace(job.session(), lost_files=(lost,))
     assert bool(ledger.build(SessionView(session))[0]) == made
 
 
@@ -175,5 +174,5 @@ def test_no_ledger_is_made_where_records_are_lost(lost: str, *, made: bool) -> N
     ("lost", "said"), [((), "none"), (("workers/7-1/events-000000000001-000000000001.parquet",), "")]
 )
 def test_a_framework_that_cannot_be_read_is_not_known_to_be_absent(lost: tuple[str, ...], said: str) -> None:
-    session = dataclasses.replace(Job(ended_ns=12 * S).session(), lost_files=lost)
+    session = msgspec.structs.replace(Job(ended_ns=12 * S).session(), lost_files=lost)
     assert report_of(session).session.framework == said

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import numpy as np
@@ -25,8 +24,8 @@ def tables(draw: st.DrawFn, kind: type[Table]) -> Table:
     """A table of any numbers."""
     rows = draw(st.integers(0, 6))
     columns = {
-        field.name: np.array(draw(st.lists(NUMBERS, min_size=rows, max_size=rows)), np.int64)
-        for field in dataclasses.fields(kind)
+        name: np.array(draw(st.lists(NUMBERS, min_size=rows, max_size=rows)), np.int64)
+        for name in kind.__struct_fields__
     }
     return kind(**columns)
 

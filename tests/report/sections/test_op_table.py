@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from msgspec.structs import replace
 from tests.derive.graph_tables import FILE, Tables
 from tests.derive.sessions import MS, Job
 

@@ -6,12 +6,12 @@ import os
 import struct
 import tempfile
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from tests.derive.op_traces import Maker
 from tests.derive.sessions import MS, Job, S
 from tests.web import recorded

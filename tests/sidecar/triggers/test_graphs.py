@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 import pytest
+from msgspec.structs import replace
 from tests.derive.graph_tables import Tables
 from tests.derive.sessions import MS, Job
 from tests.detectors.graph_jobs import one_hot_tables

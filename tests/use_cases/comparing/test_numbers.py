@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from tests.derive.sessions import CWD, MS, SCRIPT, S, filled
 from tests.use_cases.compared_sessions import session
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 from tests.report.samples import clean
 
 from stepscope.experiments import combine
@@ -37,15 +38,14 @@ class Made:
     """Runs by session."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FakeRunner(Runner):
+class FakeRunner(Runner, frozen=True, kw_only=True):
     """Runs that say 1000 samples/s times the factors of what is in effect."""
 
     factors: dict[str, float]
     made: Made
     fails: frozenset[str] = frozenset()
     """Trials whose runs fail."""
-    silent: Mapping[str, str] = field(default_factory=dict)
+    silent: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Trials whose blocks say nothing, and why."""
     interrupted_at: int = 1_000_000
     """Number of the run in which the user presses Ctrl-C."""

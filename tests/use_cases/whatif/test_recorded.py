@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.use_cases.whatif.fake_job import RUN_S, Made, recorded
 
 from stepscope.experiments import climb, plan, schedule

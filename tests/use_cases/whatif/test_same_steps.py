@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from tests.derive.sessions import MS, Job
 from tests.use_cases.whatif.fake_job import recorded
 from tests.web.recorded import write

@@ -9,8 +9,9 @@ Serves DST005 and the report's part on the members.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.cluster import waits
 from stepscope.causes.system import link_limits
@@ -24,8 +25,7 @@ NETWORK = frozenset({"rate", "loss", "distance", "send-buffer"})
 """What holds a link and is the network's: a slow reader is a slow member."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
+class Exchange(Struct, frozen=True, kw_only=True):
     """The exchange of the synchronous members."""
 
     ratio: float

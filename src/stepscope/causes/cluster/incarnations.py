@@ -9,10 +9,10 @@ Serves DST001 to DST004 and the report's part on the members.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from stepscope.derive.cluster.member_calls import MemberCalls
 

@@ -11,10 +11,10 @@ Serves DST005, DST006 and the report's part on the members.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.causes.cluster import members as of_job
 from stepscope.causes.cluster import waits
@@ -46,8 +46,7 @@ End = tuple[str, str]
 """An end of a connection: the host if the address is of its loopback device, else ""; address and port."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LostPackets:
+class LostPackets(Struct, frozen=True, kw_only=True):
     """What was lost between the members, and what their steps waited for it."""
 
     steps: int

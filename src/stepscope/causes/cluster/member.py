@@ -5,8 +5,9 @@ Serves DST001 to DST006 and the report's part on the members.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
     from stepscope.tables.records import F64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class Member(Struct, frozen=True, kw_only=True):
     """A task of the job."""
 
     info: MemberInfo

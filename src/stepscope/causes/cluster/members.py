@@ -5,11 +5,11 @@ Serves DST001 to DST006 and the report's part on the members.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from stepscope.causes.cluster import incarnations
 from stepscope.causes.cluster.member import Member

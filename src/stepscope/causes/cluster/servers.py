@@ -8,10 +8,11 @@ Serves DST007.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.causes.cluster import members as of_job
 from stepscope.causes.system import link_limits
@@ -31,8 +32,7 @@ HELD = frozenset({"rate", "send-buffer", "we-read-slowly"})
 MIN_SAMPLES = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class Server(Struct, frozen=True, kw_only=True):
     """A parameter server while the workers step."""
 
     name: str

@@ -8,10 +8,10 @@ Serves DST002.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.causes.cluster import waits
 from stepscope.causes.general import spent_lines
@@ -32,8 +32,7 @@ MIN_STEPS = 5
 """Fewest steps in which a member is the slowest, and others, of which the means are compared."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlowTurns:
+class SlowTurns(Struct, frozen=True, kw_only=True):
     """The component that is longer when a member is the slowest."""
 
     component: ComponentName

@@ -5,10 +5,10 @@ Serves DST011.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.cluster import blame
 from stepscope.derive.optrace.exchange import replica_times
@@ -23,8 +23,7 @@ MIN_TRACED = 5
 """Fewest traced steps that say for whom others wait."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replicas:
+class Replicas(Struct, frozen=True, kw_only=True):
     """The replicas, and for whom they wait."""
 
     times: ReplicaTimes

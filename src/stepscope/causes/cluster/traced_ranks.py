@@ -9,12 +9,13 @@ Serves DST001 and the report's part on the ranks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.causes.cluster.members import COLLECTIVE
 from stepscope.derive.cluster import blame as of_ranks
@@ -38,8 +39,7 @@ MIN_STEPS = 2
 """Fewest common steps of which it is said who is slow: files often hold three, the last of which is left out."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rank:
+class Rank(Struct, frozen=True, kw_only=True):
     """A rank with a file."""
 
     file: RankFile
@@ -57,8 +57,7 @@ class Rank:
         return self.view.traces.main
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class Compared(Struct, frozen=True, kw_only=True):
     """The ranks that exchange, in the steps that all of them have in common."""
 
     ranks: tuple[Rank, ...]
@@ -87,8 +86,7 @@ class Compared:
         return of_ranks.share_of(gain, self.period_ns)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TracedRanks:
+class TracedRanks(Struct, frozen=True, kw_only=True):
     """The ranks with a file."""
 
     files: RankFiles

@@ -5,10 +5,10 @@ Serves DST001, DST002, DST003, DST006 and the report's part on the members.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.causes.cluster import members as of_job
 from stepscope.derive.cluster import blame, pairing
@@ -30,8 +30,7 @@ MIN_INSIDE = 0.10
 """Difference between what members compute inside the call, as a share of the period, from which it counts."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waits:
+class Waits(Struct, frozen=True, kw_only=True):
     """The members that make steps, paired, and the blame if they are synchronous."""
 
     members: tuple[Member, ...]

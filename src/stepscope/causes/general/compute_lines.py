@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.graph.index import NOT_FOUND
 from stepscope.derive.optrace import line_times
@@ -34,8 +34,7 @@ MIN_NAMED = 0.3
 """Share of the compute's time from which lines found another way than by an op trace stand for it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComputeLine:
+class ComputeLine(Struct, frozen=True, kw_only=True):
     """Op time of one source line."""
 
     place: Place
@@ -54,8 +53,7 @@ class ComputeLine:
         return ", ".join(name for name, _ in self.types)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComputeLines:
+class ComputeLines(Struct, frozen=True, kw_only=True):
     """Op time of the traced steps by line, the costliest first."""
 
     lines: tuple[ComputeLine, ...]

@@ -10,8 +10,9 @@ Serves the general detector of compute.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.general import compute_lines
 from stepscope.derive.graph.index import CALLING, NOT_FOUND
@@ -35,8 +36,7 @@ LEAST = 0.05
 """Share of the function's time below which a line is left out."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HotFunction:
+class HotFunction(Struct, frozen=True, kw_only=True):
     """A function whose ops take much of the step."""
 
     name: str
@@ -67,8 +67,7 @@ class HotFunction:
         return ", ".join(name for name, _ in self.types)
 
 
-@dataclass(frozen=True, slots=True)
-class _Timed:
+class _Timed(Struct, frozen=True):
     """An op by hand, with its path from the outermost function on."""
 
     op: OpTime

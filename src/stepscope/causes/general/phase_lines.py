@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.causes.general.spent_lines import LEAST, MAX_LINES, MIN_SAMPLES, Spent
 from stepscope.derive.ledger import build as ledger
@@ -45,8 +45,7 @@ TICK_NS = 10_000_000
 """Unit of the kernel's time of a process's start (USER_HZ, 100 on all common machines), which its key has."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PhaseTime:
+class PhaseTime(Struct, frozen=True, kw_only=True):
     """One phase of the job."""
 
     phase: Phase

@@ -10,8 +10,9 @@ Serves the general detectors and the settling of the ledger.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.general import compute_lines
 from stepscope.derive.numeric import intervals
@@ -40,8 +41,7 @@ MIN_SAMPLES = 4
 """Fewer stack samples name no line."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
+class Spent(Struct, frozen=True, kw_only=True):
     """A line, and the part of a component's time that is spent on it."""
 
     place: Place

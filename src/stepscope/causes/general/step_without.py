@@ -8,10 +8,10 @@ Serves the general detectors: it is the ceiling that a finding above info rests 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from stepscope.derive.steps_view import StepsView
@@ -28,8 +28,7 @@ Z = 2.26
 """Of a 95 % interval of a mean of ten values (Student's t); a little wide for more."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Saving:
+class Saving(Struct, frozen=True, kw_only=True):
     """Share of the steady wall time that steps without a component do not take, with its 95 % interval."""
 
     ratio: float

@@ -6,10 +6,10 @@ Serves the general detector of time outside of the steps, the report's head, and
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.causes.general import phase_lines
 from stepscope.causes.general.spent_lines import LEAST, MAX_LINES, MIN_SAMPLES, Spent
@@ -32,8 +32,7 @@ PLAIN: frozenset[Phase] = frozenset({"steps", "not-seen"})
 """Parts of a turn that are given no lines."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnTime:
+class TurnTime(Struct, frozen=True, kw_only=True):
     """One part of the mean turn."""
 
     phase: Phase
@@ -47,8 +46,7 @@ class TurnTime:
     samples: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnTimes:
+class TurnTimes(Struct, frozen=True, kw_only=True):
     """The mean turn."""
 
     turns: Turns

@@ -10,10 +10,10 @@ Serves the general detector of waits (``causes.general.waits``).
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.python import stack_samples, wait_reasons
 from stepscope.model.log.events import ThreadSeen
@@ -36,8 +36,7 @@ _WAITING = frozenset({"sleep", "file", "socket", "pipe", "process"})
 """Reasons for which a thread may hold up another; one that waits for its own client or for events is idle."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Partner:
+class Partner(Struct, frozen=True, kw_only=True):
     """Other threads in one function."""
 
     threads: tuple[str, ...]
@@ -58,8 +57,7 @@ class Partner:
         return self.reason in {"runs", "unknown", "gil", "native"} or (self.reason in _WAITING and self.follows)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Partners:
+class Partners(Struct, frozen=True, kw_only=True):
     """The other threads."""
 
     holder: Partner | None

@@ -18,10 +18,11 @@ from __future__ import annotations
 
 import os.path
 from collections import Counter, defaultdict
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.causes.general import wait_partners
 from stepscope.causes.job import busy_span
@@ -57,8 +58,7 @@ ONE_TARGET = 0.8
 """Share of looks from which a target stands for all."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaitOn:
+class WaitOn(Struct, frozen=True, kw_only=True):
     """What the thread waits for in one function. Shares are of the steady wall time."""
 
     component: ComponentName
@@ -99,8 +99,7 @@ class WaitOn:
         return self.reason == "sleep" or (self.reason in {"file", "socket", "process"} and bool(self.target))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rates:
+class Rates(Struct, frozen=True, kw_only=True):
     """Counters of the thread per steady step."""
 
     waits: float
@@ -110,8 +109,7 @@ class Rates:
     bytes_per_call: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Piece:
+class _Piece(Struct, frozen=True, kw_only=True):
     """Looks at one line that found one reason."""
 
     sample: Sample

@@ -8,8 +8,9 @@ same object with the same numbers counts as constant as well.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.graph import invariant_work_in_loop
 from stepscope.derive.graph import python_writes, written_variables
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
     from stepscope.model.log.values import FeedsSeen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConstantWork:
+class ConstantWork(Struct, frozen=True, kw_only=True):
     """Work that the steps repeat in each call without need."""
 
     heavy: tuple[int, ...]

@@ -8,8 +8,9 @@ scales.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.derive.graph.index import NOT_FOUND
 
@@ -28,8 +29,7 @@ _INPUTS = ("Placeholder", "IteratorGetNext")
 """Types by which a batch enters a graph."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricWork:
+class MetricWork(Struct, frozen=True, kw_only=True):
     """Work of a graph for one metric, used by nothing but metrics."""
 
     name: str

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.causes.graph.whole_arrays import MATRIX, Weight, variables_of_sessions, weights, working_on
 from stepscope.derive.graph.full_shapes import FullShapes
@@ -26,8 +26,7 @@ _ENTRIES = frozenset({"Placeholder", "_Arg", "IteratorGetNext"})
 """Where values enter a graph."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableUpdate:
+class TableUpdate(Struct, frozen=True, kw_only=True):
     """A table, where it is looked up, and the ops that process all of its rows."""
 
     table: Weight

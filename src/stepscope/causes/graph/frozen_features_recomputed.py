@@ -13,8 +13,9 @@ the graph also uses it on something that varies: that layer has to stay in the s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from stepscope.derive.graph import written_variables
 from stepscope.derive.graph.index import CALLING, NOT_FOUND, PRODUCTS
@@ -44,8 +45,7 @@ _STATISTICS = frozenset({1, 2})
 """Outputs that are read only if the op takes the statistics of the batch itself."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FrozenLayers:
+class FrozenLayers(Struct, frozen=True, kw_only=True):
     """Nodes of the steps' graphs that depend only on the batch and on fixed weights."""
 
     nodes: tuple[int, ...]
@@ -54,8 +54,7 @@ class FrozenLayers:
     """Rows of the products and convolutions with fixed weights, in order of creation."""
 
 
-@dataclass(slots=True)
-class _Flow:
+class _Flow(Struct):
     """Dependences of the nodes of one graph."""
 
     lead: int = UNKNOWN

@@ -8,10 +8,10 @@ Serves op_slower_than_alone and cheaper_way_measured, through op_limits, and the
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.graph import op_recipe
 from stepscope.derive.graph.full_shapes import FullShapes
@@ -41,8 +41,7 @@ COMPUTE = (
 """Parts of a traced step that are the step's call."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeavyOp:
+class HeavyOp(Struct, frozen=True, kw_only=True):
     """An op, or several of one recipe. Times in ns of wall time, see ``wall_shares``."""
 
     type: str
@@ -73,8 +72,7 @@ class HeavyOp:
         return self.step_ns / self.calls_per_step if self.calls_per_step else 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeavyOps:
+class HeavyOps(Struct, frozen=True, kw_only=True):
     """The ops of the traced steps."""
 
     trace: OpView

@@ -11,8 +11,9 @@ Source: tensorflow/python/ops/while_v2.py for the form of a body; checked on gra
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.derive.graph.independent_loops import ADDS, ARGUMENT, RESULT, WHILE
 from stepscope.derive.graph.index import CALLING, PRODUCTS
@@ -57,8 +58,7 @@ _WRITES = ("Assign", "ResourceApply", "ResourceSparseApply", "ResourceScatter")
 """Parts of types of ops that write the variable which is their first input."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoopVariable:
+class LoopVariable(Struct, frozen=True, kw_only=True):
     """A variable of a loop, or a tensor that the loop captures."""
 
     argument: int
@@ -80,8 +80,7 @@ def loop_variables(index: GraphIndex, loop: int, body: int) -> tuple[LoopVariabl
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InvariantWork:
+class InvariantWork(Struct, frozen=True, kw_only=True):
     """Work that a loop repeats in each iteration without need."""
 
     loop: int

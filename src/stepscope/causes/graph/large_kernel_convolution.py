@@ -10,11 +10,11 @@ The sizes are those of a graph of TensorFlow, or of a compiled program (HLO) in 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.graph.index import NOT_FOUND
 from stepscope.derive.numeric import intervals
@@ -37,8 +37,7 @@ _CHANNELS = {"NHWC": 3, "NCHW": 1}
 """Dimension of an image that is its channels."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LargeKernel:
+class LargeKernel(Struct, frozen=True, kw_only=True):
     """A convolution."""
 
     row: int
@@ -50,8 +49,7 @@ class LargeKernel:
     """Their multiplications, as a part of those of the convolution."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TracedKernel:
+class TracedKernel(Struct, frozen=True, kw_only=True):
     """A convolution of a compiled program, with its gradients."""
 
     size: int
@@ -126,8 +124,7 @@ def _is_plain(index: GraphIndex, row: int, image: tuple[int, ...], kernel: tuple
     return plain and kernel[0] == kernel[1] and kernel[0] % 2 == 1 and kernel[2] == channels
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Stack:
+class _Stack(Struct, frozen=True, kw_only=True):
     size: int
     layers: int
     left: float

@@ -15,10 +15,10 @@ Serves op_slower_than_alone and cheaper_way_measured.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.causes.graph import heavy_ops
 from stepscope.derive.optrace.kernels import op_work
@@ -57,8 +57,7 @@ LOW = 25
 """Percentile of the steps that a saving's lower bound is taken from."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cheaper:
+class Cheaper(Struct, frozen=True, kw_only=True):
     """Another way to compute an op that is faster alone."""
 
     variant: Variant
@@ -79,8 +78,7 @@ class Cheaper:
         return f"{self.factor:.1f} times as fast with {_threads(self.threads)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpLimit:
+class OpLimit(Struct, frozen=True, kw_only=True):
     """One heavy op: its time in the steps and alone. Times in ns of one run."""
 
     op: HeavyOp
@@ -122,8 +120,7 @@ class OpLimit:
         return self.op.type
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpLimits:
+class OpLimits(Struct, frozen=True, kw_only=True):
     """What is known about the ops of the step's call."""
 
     ops: tuple[OpLimit, ...]

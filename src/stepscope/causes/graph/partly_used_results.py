@@ -9,8 +9,9 @@ all of it, and ends the search.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.derive.graph.full_shapes import FullShapes
 from stepscope.derive.graph.index import NOT_FOUND
@@ -47,8 +48,7 @@ ASIDE = frozenset({"Shape", "ShapeN", "Size", "Rank", "ZerosLike", "OnesLike", "
 """Consumers that take no value."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartlyUsed:
+class PartlyUsed(Struct, frozen=True, kw_only=True):
     """A result of which little is used, and the work behind it."""
 
     selecting: tuple[int, ...]

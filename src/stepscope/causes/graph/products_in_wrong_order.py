@@ -7,8 +7,9 @@ elements, so the inner dimension is the elements of a factor over those of its r
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.derive.graph.full_shapes import FullShapes
 from stepscope.derive.graph.index import NOT_FOUND
@@ -24,8 +25,7 @@ _MATRIX = 2
 _SIDES = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProductChain:
+class ProductChain(Struct, frozen=True, kw_only=True):
     """Two products, and the nodes between them that scale the first result."""
 
     first: int

@@ -10,9 +10,10 @@ Serves unread_input.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.graph import partly_used_results
 from stepscope.causes.graph.operands import inward, step_inputs
@@ -37,8 +38,7 @@ _WHOLE = 1 - 1e-9
 """Sum of shares that is all: columns of a table add up to it but for rounding."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadPart:
+class ReadPart(Struct, frozen=True, kw_only=True):
     """A tensor of a batch, and what is read of it by the graph that reads most."""
 
     dtype: str

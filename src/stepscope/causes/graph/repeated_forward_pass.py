@@ -12,8 +12,9 @@ that is returned, such as a policy's change by the update, or differentiated, is
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.derive.graph.index import NOT_FOUND, PRODUCTS
 
@@ -33,8 +34,7 @@ _ENDS = ("Assign", "Assert", "NoOp")
 """Parts of types of ops in which metrics, and checks of them, end."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Copy:
+class Copy(Struct, frozen=True, kw_only=True):
     """A part of the graph that another part computes as well."""
 
     nodes: tuple[int, ...]

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.numeric import intervals
 from stepscope.model.log.events import InferenceSession
@@ -42,8 +42,7 @@ _SIMILAR = 30
 """Nodes whose work differs by more are not compared."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
+class Loaded(Struct, frozen=True, kw_only=True):
     """A model that the steps run, whose file was seen."""
 
     made: InferenceSession
@@ -52,8 +51,7 @@ class Loaded:
     weights: ModelWeights
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlowNode:
+class SlowNode(Struct, frozen=True, kw_only=True):
     """A node of a profile."""
 
     name: str

@@ -6,10 +6,10 @@ Serves oversized_weight_after_flatten and double_precision_in_step.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.graph.index import NOT_FOUND
 from stepscope.model.log.graph import UNKNOWN, specs
@@ -31,8 +31,7 @@ _REFERENCES = ("Variable", "VariableV2")
 _OPTIMIZER_OP = re.compile(r"(Resource)?(Sparse)?Apply[A-Z]\w*$")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Weight:
+class Weight(Struct, frozen=True, kw_only=True):
     """A trainable variable."""
 
     dtype: str
@@ -44,8 +43,7 @@ class Weight:
         return int(np.prod(self.shape))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlatProduct:
+class FlatProduct(Struct, frozen=True, kw_only=True):
     """A product of a weight with a flattened stack of feature maps."""
 
     weight: Weight

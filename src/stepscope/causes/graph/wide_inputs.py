@@ -7,9 +7,10 @@ Serves arrays_copied_each_call.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.graph.operands import step_inputs
 from stepscope.derive.graph.index import NOT_FOUND
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from stepscope.model.log.program import InputSeen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WideInputs:
+class WideInputs(Struct, frozen=True, kw_only=True):
     """Arguments of one function."""
 
     seen: InputSeen

@@ -5,8 +5,9 @@ Serves eager_step, run_eagerly and small_batch.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from stepscope.causes.host import eager_looks
 from stepscope.derive.python import eager

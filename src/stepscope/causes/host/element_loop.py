@@ -9,9 +9,10 @@ Serves eager_step.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.host import eager_looks
 from stepscope.derive.python import eager, element_loops, stack_samples
@@ -40,8 +41,7 @@ _Key = tuple[str, str, int, int]
 _Known = dict[tuple[str, str, int], tuple[_Key, ...] | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ElementLoop:
+class ElementLoop(Struct, frozen=True, kw_only=True):
     """A loop over elements."""
 
     file: str

@@ -16,10 +16,10 @@ not find it blocked elsewhere; the interval runs from none of its ready time to 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.causes.job import busy_span
 from stepscope.causes.system.contention import MIN_SPAN_NS
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from stepscope.model.report.components import ComponentName
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
+class Holder(Struct, frozen=True, kw_only=True):
     """Threads of the process, other than the step's, that run the same Python function."""
 
     threads: tuple[str, ...]
@@ -58,8 +57,7 @@ class Holder:
     """Whether the input pipeline calls what they run."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LockWaits:
+class LockWaits(Struct, frozen=True, kw_only=True):
     """The step's thread and the interpreter lock. Shares of the wall time from the first to the last steady step."""
 
     blocked: float

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.derive.python import loop_source, stack_samples
 
@@ -21,8 +22,7 @@ TAPE = "/eager/backprop.py"
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeparateGradients:
+class SeparateGradients(Struct, frozen=True, kw_only=True):
     """The calls of one statement."""
 
     file: str

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.python import stack_samples
 from stepscope.model.log.events import GraphSize
@@ -29,8 +29,7 @@ USUAL_PERCENTILE = 10
 """Percentile of the runs of lasting fetches: the undisturbed time of a run without new ops."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GraphGrowth:
+class GraphGrowth(Struct, frozen=True, kw_only=True):
     """The graph that grows most within the steady steps."""
 
     first_ops: int

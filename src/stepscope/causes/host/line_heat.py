@@ -22,10 +22,10 @@ Serves the report, which joins findings with the source.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.numeric import proportion
 from stepscope.derive.python import stack_samples
@@ -65,8 +65,7 @@ _MODULE = "<module>"
 _LOCALS = ".<locals>"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Heat:
+class Heat(Struct, frozen=True, kw_only=True):
     """Known cost of a range of lines: a share of the steady wall time with its 95 % interval."""
 
     ratio: float = 0.0
@@ -76,8 +75,7 @@ class Heat:
     """Number of samples on these lines; 0 if calls were timed."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Spent:
+class _Spent(Struct, frozen=True):
     """Samples of the steps' thread on one line, of one component."""
 
     line: int

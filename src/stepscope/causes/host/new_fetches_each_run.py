@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.wire.kinds import Flag, Kind
 
@@ -19,8 +19,7 @@ USUAL_RUNS = 3
 """Runs of known fetches that show what one takes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewFetches:
+class NewFetches(Struct, frozen=True, kw_only=True):
     """The line whose first runs cost most."""
 
     name: Name

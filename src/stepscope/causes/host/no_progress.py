@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import signal
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.machine.rivals import is_child
 from stepscope.derive.numeric import intervals
@@ -43,8 +43,7 @@ ENDING_NS = 30_000_000_000
 """Time that it then takes to end: exit handlers, a last save."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadAt:
+class ThreadAt(Struct, frozen=True, kw_only=True):
     """Where a thread was at the end."""
 
     name: str
@@ -65,8 +64,7 @@ class ThreadAt:
     last_ns: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standstill:
+class Standstill(Struct, frozen=True, kw_only=True):
     """From the last record of work to the end."""
 
     since_ns: int

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.numeric import intervals
 from stepscope.model.log.events import UserProfiler
@@ -19,8 +19,7 @@ LEAST_STEPS = 20
 """Minimum number of steps of either kind: with fewer the cost of recording is unknown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Profiled:
+class Profiled(Struct, frozen=True, kw_only=True):
     """Known facts about a profiler that recorded."""
 
     steps: int

@@ -7,10 +7,10 @@ beyond a usual one). The job's first build is not included, because one is neede
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.causes.job import purpose
 from stepscope.derive.numeric import intervals
@@ -33,8 +33,7 @@ RECOMPILED = "recompiled"
 """The same where it is the same model each time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Builder:
+class Builder(Struct, frozen=True, kw_only=True):
     """One line that builds."""
 
     role: str
@@ -49,8 +48,7 @@ class Builder:
     """Time of the calls themselves."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rebuilds:
+class Rebuilds(Struct, frozen=True, kw_only=True):
     """Repeated builds, and their time in the steady steps."""
 
     builders: tuple[Builder, ...]

@@ -10,8 +10,9 @@ Serves unrolled_python_loop, in addition to the cause of that name.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.derive.python import loop_source
 
@@ -29,8 +30,7 @@ MAX_PER_TURN = 4
 iterations."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Repeated:
+class Repeated(Struct, frozen=True, kw_only=True):
     """The repeated code of one graph."""
 
     turns: int

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.wire.kinds import Kind
 
@@ -38,8 +39,7 @@ _TAKES = ("IteratorGetNext", "OneShotIterator", "QueueDequeue", "ReaderRead")
 """Ops whose result differs each time: another run of them is another batch."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rerun:
+class Rerun(Struct, frozen=True, kw_only=True):
     """A run whose fetches the main run could return."""
 
     run: NamedTime
@@ -47,8 +47,7 @@ class Rerun:
     """Share of its computing nodes that the main run also computes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reruns:
+class Reruns(Struct, frozen=True, kw_only=True):
     """The runs of one step on one feed."""
 
     main: NamedTime

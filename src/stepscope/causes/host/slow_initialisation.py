@@ -7,10 +7,10 @@ calls and the first batch; stack samples divide the rest by its code.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.python import stack_samples
@@ -27,8 +27,7 @@ _BUILDING = ("/keras/src/layers/", "/keras/src/models/", "/keras/src/ops/", "/ke
 """Frames below the user's line that make layers and models."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Startup:
+class Startup(Struct, frozen=True, kw_only=True):
     """Nanoseconds before the first steady step, by part; parts add up to ``length_ns``."""
 
     import_ns: int

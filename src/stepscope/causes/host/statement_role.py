@@ -5,8 +5,9 @@ Serves python_input_in_loop and slow_python_in_loop.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.derive.python import loop_source, stack_samples
 
@@ -38,8 +39,7 @@ def keeps_state(view: SessionView, spot: HotSpot) -> bool:
     return loop_source.keeps_state(call.source, call.line, spot.statement.line)
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
+class _Call(Struct, frozen=True):
     """The call of the step, or of the function around it, in the function of a hot spot's statement."""
 
     source: str

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.causes.host import request_classes
 from stepscope.causes.job import purpose
@@ -57,8 +57,7 @@ MIN_TREND_RATIO = 0.05
 """A smaller change counts as steady: clocks of processors alone drift by some percent."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Calls:
+class _Calls(Struct, frozen=True, kw_only=True):
     """All calls of one task: records of their own, and counted ones. Shapes: [record] and [COUNTS record]."""
 
     starts: I64

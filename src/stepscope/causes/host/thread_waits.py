@@ -9,8 +9,9 @@ Serves HNG001, and the live status.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.derive.python.framework_files import framework_of
 from stepscope.tables.hang import HangFrame
@@ -64,8 +65,7 @@ KINDS = {"thread": "lock", "framework": "other", "sleep": "other"}
 """Kinds as they are shown, where they differ."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wait:
+class Wait(Struct, frozen=True, kw_only=True):
     """What one thread waits for."""
 
     kind: str
@@ -141,8 +141,7 @@ def _meets(frame: HangFrame) -> bool:
     return frame.function.rpartition(".")[2] in _MEETS and frame.file.endswith((*_MEETINGS, "/eager/context.py"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Root:
+class Root(Struct, frozen=True, kw_only=True):
     """What a job waits for."""
 
     wait: Wait

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.causes.host import repeated_code
 from stepscope.derive.numeric import intervals
@@ -36,8 +36,7 @@ ALIKE = 0.7
 """Share of a graph's nodes: a second trace of the same code lacks the ops that make variables."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnrolledLoop:
+class UnrolledLoop(Struct, frozen=True, kw_only=True):
     """A loop or comprehension of user code whose body ran while a graph was made."""
 
     file: str
@@ -50,8 +49,7 @@ class UnrolledLoop:
     samples: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FirstTraces:
+class FirstTraces(Struct, frozen=True, kw_only=True):
     """Tracing over the whole run, on the step thread."""
 
     span_ns: int
@@ -79,8 +77,7 @@ class FirstTraces:
         return round(ratio * self.span_ns / max(1, self.steps))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Repeats:
+class Repeats(Struct, frozen=True, kw_only=True):
     """The loop that made most of a graph."""
 
     place: tuple[str, str, int, int]

@@ -10,8 +10,9 @@ Serves the report's input bound.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.input import cut_caches, random_input
 from stepscope.causes.input.source_change import SourceChange, family_of, method, own
@@ -40,8 +41,7 @@ OTHERS = frozenset(
 by the order."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CachePlace:
+class CachePlace(Struct, frozen=True, kw_only=True):
     """A cache that can be filled, and is worth it."""
 
     place: int

@@ -8,8 +8,9 @@ Serves slow_start_of_pass, and the advice of several detectors (``detectors.inpu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,8 +25,7 @@ ONE_BY_ONE = ("Map", "Batch", "Prefetch", "Options", "Zip", "Enumerate")
 """Parts of class names of transformations that request one element of their input for each element of their own."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CutCache:
+class CutCache(Struct, frozen=True, kw_only=True):
     """A cache, and the transformation that ends each pass before its last element."""
 
     cache: DatasetMade

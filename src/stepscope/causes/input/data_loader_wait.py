@@ -6,10 +6,11 @@ idle. Without a device the calls compute on the host, and the wait is lost whole
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.causes.cluster import members
 from stepscope.causes.input import restarted_loader_workers
@@ -32,8 +33,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps_view import StepsView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoaderWait:
+class LoaderWait(Struct, frozen=True, kw_only=True):
     """The waits for one loader, in the steady steps."""
 
     made: DataLoaderMade
@@ -67,8 +67,7 @@ class LoaderWait:
         return self.next_ns / self.made.batch if self.made.batch and not self.made.workers else 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(Struct, frozen=True, kw_only=True):
     """The wait in one of the processes that make the same steps."""
 
     view: StepsView

@@ -6,8 +6,9 @@ Serves slow_input_stage and input_takes_cpus.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.general.compute_lines import of_input
 from stepscope.derive.optrace import line_times
@@ -25,8 +26,7 @@ NAMED = Ratio(0.3)
 """Of the time of the input's ops: a line with less is not named in a title."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionLine:
+class FunctionLine(Struct, frozen=True, kw_only=True):
     """A line of user code in a function of the input."""
 
     place: Place

@@ -15,8 +15,10 @@ Serves the report's input bound.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.causes.input import cache_place, cut_caches, input_work, own_calls, random_input
 from stepscope.causes.input.source_change import SourceChange, family_of, method, own
@@ -46,8 +48,7 @@ CALLS_RATIO = 2.0
 """A function takes mostly the time of its call if it takes at most this times as long."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
+class Edit(Struct, frozen=True, kw_only=True):
     """One edit, and the pace after it and all before it."""
 
     kind: EditKind
@@ -64,8 +65,7 @@ class Edit:
     """The intervention of ``whatif`` that tries it; "": none does."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputBound:
+class InputBound(Struct, frozen=True, kw_only=True):
     """The pipeline as it is and at best. Paces in ns of one batch."""
 
     work: InputWork
@@ -90,8 +90,7 @@ class InputBound:
     """Bytes of a cache that would help and does not fit; 0: none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Candidate:
+class _Candidate(Struct, frozen=True, kw_only=True):
     kind: EditKind
     at: frozenset[int]
     """Places of the stages that it changes or spares."""

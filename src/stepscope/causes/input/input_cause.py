@@ -5,8 +5,9 @@ Serves all detectors of the input.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from stepscope.causes.host import gil_contention
 from stepscope.causes.input import data_loader_wait
@@ -52,8 +53,7 @@ AROUND_CALL_NS = 25_000
 the function around it. It goes when the op goes. 25-37 us; TensorFlow 2.21, identity functions in a map."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputCause:
+class InputCause(Struct, frozen=True, kw_only=True):
     """The input wait of the steady steps and what causes it."""
 
     wait_ratio: float

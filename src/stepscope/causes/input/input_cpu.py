@@ -7,8 +7,9 @@ Serves input_takes_cpus and slow_input_stage.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.input import input_work
 from stepscope.causes.system import contention, gpu
@@ -23,8 +24,7 @@ FULL = 1.0
 """CPUs that the job's threads run on or wait for, over those that it may use, from which they are full."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputCpu:
+class InputCpu(Struct, frozen=True, kw_only=True):
     """CPU time of the input within the steady steps."""
 
     ratio: float

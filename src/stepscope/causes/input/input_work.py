@@ -10,10 +10,10 @@ Serves input_bound.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.causes.input import input_cause
 from stepscope.causes.system import contention, gpu
@@ -53,8 +53,7 @@ MAKING = frozenset({"Map", "MapAndBatch", "Interleave", "FlatMap", "Generator", 
 PASSING = frozenset({"Prefetch", "MapAndBatch"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputWork:
+class InputWork(Struct, frozen=True, kw_only=True):
     """The pipeline as it is. Times in ns of one batch."""
 
     layout: Layout

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.python import stack_samples
 from stepscope.wire.kinds import Flag, Kind
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 _MAKES = "/data/ops/iterator_ops.py"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FreshIterators:
+class FreshIterators(Struct, frozen=True, kw_only=True):
     """Iterators of the steady steps, each made for one batch."""
 
     iterators: int

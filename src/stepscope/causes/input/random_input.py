@@ -7,8 +7,9 @@ Serves INP001 to INP004, INP010, GRF003 and GEN001.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from stepscope.derive.input import pipeline_python
 from stepscope.derive.python import random_draws

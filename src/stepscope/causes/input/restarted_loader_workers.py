@@ -14,10 +14,10 @@ Serves restarted_loader_workers, and the causes that count waits for batches.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.causes.general import phase_lines
 from stepscope.derive.input import keras_loaders, loader_processes
@@ -45,8 +45,7 @@ _ANEW = "exec"
 """Origin of a process that is a new interpreter."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Restart:
+class Restart(Struct, frozen=True, kw_only=True):
     """The end of one pass over a loader, and the start of the next. Times in nanoseconds since session start."""
 
     made: DataLoaderMade
@@ -63,8 +62,7 @@ class Restart:
     """Whether the new workers are new interpreters, not forks."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Restarts:
+class Restarts(Struct, frozen=True, kw_only=True):
     """All of them that lie in the steady steps."""
 
     every: tuple[Restart, ...]

@@ -7,10 +7,10 @@ calls take beyond computing is waiting for input. Its datasets are those of the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.causes.input import cut_caches
 from stepscope.causes.input.cut_caches import CACHES
@@ -32,8 +32,7 @@ MIN_SAMPLES = 8
 """Stack samples of evaluations; fewer do not say where their time goes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluationInput:
+class EvaluationInput(Struct, frozen=True, kw_only=True):
     """The input of the evaluations."""
 
     evaluations: int

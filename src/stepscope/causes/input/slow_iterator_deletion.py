@@ -13,11 +13,11 @@ time of one of the iterators before.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.ledger import loop_edges
 from stepscope.derive.numeric import intervals
@@ -49,8 +49,7 @@ _QUIET = frozenset({"native", "unknown"})
 """Reasons of a wait inside of native code."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deletion:
+class Deletion(Struct, frozen=True, kw_only=True):
     """One such wait. Times in nanoseconds since session start; both ends lie between two samples."""
 
     begin: int
@@ -71,8 +70,7 @@ class Deletion:
         return self.end - self.begin
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Pause:
+class _Pause(Struct, frozen=True, kw_only=True):
     """Samples that follow each other with one stack, off the CPU."""
 
     before: int

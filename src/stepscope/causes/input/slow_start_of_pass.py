@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.causes.input import cut_caches, restarted_loader_workers
 from stepscope.derive.numeric import intervals
@@ -24,8 +24,7 @@ SKIPS, FILLS = "SkipDataset", "ShuffleDataset"
 """Class names of transformations that take many elements before their first output."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PassStarts:
+class PassStarts(Struct, frozen=True, kw_only=True):
     """First batches of the passes that began within the steady steps."""
 
     passes: int

@@ -5,8 +5,9 @@ Serves the report's input bound.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from stepscope.derive.input.stages import Stage
@@ -24,8 +25,7 @@ ALIKE = {"flat_map": ("flat_map", "from_generator")}
 """Methods that make datasets of one class."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceChange:
+class SourceChange(Struct, frozen=True, kw_only=True):
     """A change of the program's chain of transformations.
 
     insert: ``text`` as a call after ``made``. move: the call of ``made`` before that of ``other``. keyword: ``text`` as

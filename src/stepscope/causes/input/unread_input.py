@@ -10,8 +10,9 @@ Serves unread_input and host_to_device_copy_bound.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.graph import read_parts
 from stepscope.causes.input import input_work
@@ -35,8 +36,7 @@ NEARLY_ALL = 0.8
 """Share of the steps that have the same number of samples."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnreadInput:
+class UnreadInput(Struct, frozen=True, kw_only=True):
     """What steps are given and do not read. Ratios are shares of the time of the steps."""
 
     batch_bytes: float

@@ -10,8 +10,9 @@ Serves host_to_device_copy_bound.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,8 +27,7 @@ FLAT = "Flat"
 """Part of the names of those that make several elements of one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Widening:
+class Widening(Struct, frozen=True, kw_only=True):
     """A map that gives larger elements than it takes."""
 
     made: DatasetMade

@@ -8,8 +8,9 @@ Serves steady_page_faults, in addition to the cause of that name.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.derive.machine import fault_causes
 from stepscope.model.log.events import DatasetMade, Framework, InferenceSession
@@ -38,8 +39,7 @@ the threshold to the size of freed blocks, so every larger block is mapped again
 _HOW = {"preloaded": "preloaded", "linked": "linked", "static": "linked in"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Serving:
+class Serving(Struct, frozen=True, kw_only=True):
     """The allocators that serve a process."""
 
     allocator: str

@@ -19,10 +19,10 @@ Serves starved_cpu, and all causes that need to know what neighbours took.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.causes.job import busy_span
 from stepscope.causes.system import concurrency
@@ -54,8 +54,7 @@ MIN_SPAN_NS = 1_500_000_000
 """Sampling is once a second: a shorter span is too uncertain."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rival:
+class Rival(Struct, frozen=True, kw_only=True):
     """Another process, or several of the same command, that used CPU during the steady steps."""
 
     name: str
@@ -69,8 +68,7 @@ class Rival:
     """When the job was seen to start it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepThread:
+class StepThread(Struct, frozen=True, kw_only=True):
     """The thread that makes the steps, and what the others do while it is blocked. Shares of the wall time."""
 
     run: float
@@ -87,8 +85,7 @@ class StepThread:
     """Excess of the mean step over the fastest ones, as a share of the mean step."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contention:
+class Contention(Struct, frozen=True, kw_only=True):
     """CPU in cores (CPU-seconds a second) over the steady steps."""
 
     span_ns: int

@@ -6,10 +6,10 @@ Serves MEM004.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps
@@ -24,8 +24,7 @@ SMALL_GROWTH = 0.2
 """Of the device's memory: less is no growth."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceMemory:
+class DeviceMemory(Struct, frozen=True, kw_only=True):
     """Memory of one device at the end. Bytes."""
 
     device: str

@@ -5,10 +5,10 @@ Serves all detectors of the GPU.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.causes.job import busy_span
 from stepscope.model.log.program import DeviceMemory
@@ -26,8 +26,7 @@ USED_PERCENT = 1
 """A device that is busy for less of NVML's period is not used."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gpu:
+class Gpu(Struct, frozen=True, kw_only=True):
     """One device during the steady steps."""
 
     name: str

@@ -14,8 +14,9 @@ Serves the report's links.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from stepscope.derive.machine import tcp_links
 
@@ -51,8 +52,7 @@ MIN_STEP = 0.1
 """Share of a step that one round trip takes, of what counts as far."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkLimit:
+class LinkLimit(Struct, frozen=True, kw_only=True):
     """A link and what holds it."""
 
     link: LinkUse

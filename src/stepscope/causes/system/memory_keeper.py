@@ -5,8 +5,9 @@ Serves MEM001.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.system import memory_owners
 from stepscope.derive.machine import memory_use
@@ -22,8 +23,7 @@ MIN_SHARE = 0.5
 """Of the growth, that a variable must have grown by to be the one that keeps it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Keeper:
+class Keeper(Struct, frozen=True, kw_only=True):
     """What two looks say of the memory that came between them."""
 
     grown_bytes: float

@@ -10,8 +10,9 @@ Serves MEM003, MEM004.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from stepscope.derive.machine import memory_use
 from stepscope.model.session.session import Worker, WorkerInfo
@@ -29,8 +30,7 @@ LATE_NS = 5_000_000_000
 """What was asked for at once longer before the end was not what ended it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryKill:
+class MemoryKill(Struct, frozen=True, kw_only=True):
     """The job ended as one does that is killed for lack of memory, when the kernel killed somebody for that."""
 
     sure: bool

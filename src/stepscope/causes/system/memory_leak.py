@@ -9,10 +9,10 @@ with that.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.numeric import trend
 from stepscope.model.log.events import DatasetMade, Name, Traced
@@ -30,8 +30,7 @@ MIN_RESERVED_RATIO = 0.5
 """Growth of the address space per growth of memory; a leak has about 1."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryGrowth:
+class MemoryGrowth(Struct, frozen=True, kw_only=True):
     """Memory of the steady steps over their number."""
 
     trend: Trend

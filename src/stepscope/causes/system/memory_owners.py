@@ -9,8 +9,9 @@ Serves MEM001, MEM004 and the report's room for larger batches.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from stepscope.derive.graph.index import GraphIndex
 from stepscope.derive.input import model_reads, stages
@@ -46,8 +47,7 @@ _MADE: dict[OwnerKind, str] = {"cache": "Cache", "shuffle": "Shuffle"}
 """How the transformations begin that such stages come from."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
+class Owner(Struct, frozen=True, kw_only=True):
     """One of them. Bytes."""
 
     kind: OwnerKind

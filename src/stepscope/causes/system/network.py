@@ -10,10 +10,10 @@ Serves choppy_network_input and network_input_at_capacity.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.causes.system import resources
 from stepscope.derive.machine import counters
@@ -44,8 +44,7 @@ MIN_OVERLAP = 0.1
 """Share of the time that overlapping would save; less is negligible."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rhythm:
+class Rhythm(Struct, frozen=True, kw_only=True):
     """Bursts and gaps of the link against the waiting of the steps."""
 
     on_waiting_ratio: float
@@ -61,8 +60,7 @@ class Rhythm:
     """Length of the intervals in which this was observed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Network:
+class Network(Struct, frozen=True, kw_only=True):
     """The network during the steady steps. Rates in bytes a second."""
 
     mean_in: float

@@ -9,8 +9,9 @@ Serves MEM001, MEM004.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from stepscope.causes.system import device_memory, memory_kill, memory_owners, step_need
 from stepscope.derive.machine import memory_use
@@ -39,8 +40,7 @@ COPY = (0.5, 2.2)
 Way = Literal["killed", "exception", "abort"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutOfMemory:
+class OutOfMemory(Struct, frozen=True, kw_only=True):
     """A death for lack of memory. Bytes."""
 
     way: Way

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.causes.job import busy_span
 from stepscope.causes.system import contention
@@ -36,8 +36,7 @@ MIN_SPINNING_CORES = 0.25
 """CPUs taken between the runs from which threads spin: those that sleep soon after a run take less."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Oversubscription:
+class Oversubscription(Struct, frozen=True, kw_only=True):
     """Threads of the process that makes the steps, over the steady steps."""
 
     available: float
@@ -56,8 +55,7 @@ class Oversubscription:
     """(file, line) of user code that sets numbers of threads."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spinning:
+class Spinning(Struct, frozen=True, kw_only=True):
     """Threads of ONNX Runtime that wait actively between its runs, while the steps' thread wants a CPU."""
 
     sessions: tuple[InferenceSession, ...]

@@ -10,10 +10,10 @@ Serves input_cause and detectors of Python in the pipeline.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.causes.job import busy_span
 from stepscope.causes.system import contention, gpu
@@ -37,8 +37,7 @@ pause for a step."""
 MAX_BETWEEN_NS = 1_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Producer:
+class Producer(Struct, frozen=True, kw_only=True):
     """Shares of the steady wall time."""
 
     python_ratio: float

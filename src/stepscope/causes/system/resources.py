@@ -7,10 +7,10 @@ Serves all causes that compare resources with waits.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.causes.job import hidden_wait
 from stepscope.derive.input.pipeline import MAX_HANDOVER_NS
@@ -34,8 +34,7 @@ BURST_GAP_NS = 500_000_000
 """Two looks of a burst are 20 ms apart; a longer gap means that another burst began."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Looks:
+class Looks(Struct, frozen=True, kw_only=True):
     """Intervals between looks, long (a second) or short (those of bursts). float64[interval], rates per second."""
 
     seconds: F64
@@ -50,8 +49,7 @@ class Looks:
         return float(np.average(values, weights=self.seconds)) if len(values) else 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resources:
+class Resources(Struct, frozen=True, kw_only=True):
     """The resources during the steady steps."""
 
     edges: I64

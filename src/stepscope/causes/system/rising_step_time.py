@@ -9,10 +9,10 @@ waits longer and longer for a CPU, which is taken out of all parts alike.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.machine import thread_cpu
 from stepscope.derive.numeric import trend
@@ -33,8 +33,7 @@ _ENDS = 5
 """The first and the last fifth of the steps are compared to see whose time has grown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rise:
+class Rise(Struct, frozen=True, kw_only=True):
     """One component whose time per step rises over the whole run. Nanoseconds per step."""
 
     component: ComponentName

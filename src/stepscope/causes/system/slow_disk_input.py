@@ -6,10 +6,11 @@ page cache answers, and pipelines that decode, leave the disk idle.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.causes.system import resources
 from stepscope.derive.machine import counters
@@ -34,8 +35,7 @@ MIN_JOB = 0.5
 """The process's share of the device's reads below which another process keeps the disk busy."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiskInput:
+class DiskInput(Struct, frozen=True, kw_only=True):
     """Reading during the steady steps. Rates in bytes a second."""
 
     device: str

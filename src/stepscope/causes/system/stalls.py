@@ -12,10 +12,10 @@ Serves periodic_stall and utilisation_dips.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.machine.rivals import foreign, short_command
 from stepscope.derive.numeric import intervals
@@ -63,8 +63,7 @@ MIN_EXPLAINED = 0.5
 """Share of the stalls' time from which another function, called every N steps (a validation), explains them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stalls:
+class Stalls(Struct, frozen=True, kw_only=True):
     """The periodic stalls of one component."""
 
     component: ComponentName

@@ -8,10 +8,10 @@ Serves slow_initialisation.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.machine import counters
 from stepscope.model.log.events import ChildStarted
@@ -25,8 +25,7 @@ MIN_RATE = 1_000_000
 """Bytes a second from which an interval counts as receiving."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartDownload:
+class StartDownload(Struct, frozen=True, kw_only=True):
     """A download before the first steady step."""
 
     bytes: int

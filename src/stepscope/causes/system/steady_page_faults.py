@@ -8,10 +8,10 @@ is cut into equal parts, to distinguish faults that never end from those of a wa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.causes.job import busy_span
 from stepscope.causes.system.memory_leak import own_bytes, step_numbers
@@ -32,8 +32,7 @@ MIN_ROUNDS = 3
 _QUARTILE, _FAST = 0.25, 0.1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FaultCost:
+class FaultCost(Struct, frozen=True, kw_only=True):
     """CPU time per page on this host, in nanoseconds: the median of the collector's rounds, and their quartiles."""
 
     fault_ns: float
@@ -45,8 +44,7 @@ class FaultCost:
     huge_release_ns: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Faults:
+class Faults(Struct, frozen=True, kw_only=True):
     """Faults of the steady steps."""
 
     pid: int

@@ -5,8 +5,9 @@ Serves MEM004 and the report's room for larger batches.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.system.memory_owners import TENSORS, WORK_SPACE, Owner
 from stepscope.derive.graph.index import GraphIndex
@@ -52,8 +53,7 @@ def batch_of(view: SessionView, worker: Worker) -> int:
     return sizes[-1] if sizes else 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepNeed:
+class StepNeed(Struct, frozen=True, kw_only=True):
     """What a call of the largest function of a process needs."""
 
     memory: StepMemory

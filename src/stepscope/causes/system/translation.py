@@ -12,9 +12,9 @@ Serves memory_in_small_pages, and the address spaces of reports.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from stepscope.causes.graph import heavy_ops
@@ -47,8 +47,7 @@ MAX_RATIO = 0.5
 PAGE_BYTES = 4096
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Misses:
+class Misses(Struct, frozen=True, kw_only=True):
     """The most misses of one run of an op."""
 
     in_order: float

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.causes.system import resources
 
@@ -28,8 +28,7 @@ MIN_WAIT_MORE = 0.15
 """Least increase of the waiting share during uploads."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Uploads:
+class Uploads(Struct, frozen=True, kw_only=True):
     """Both kinds of seconds. Rates in bytes a second."""
 
     share_ratio: float

@@ -6,10 +6,10 @@ does in those seconds beyond its usual work is what runs with that period.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.causes.system import resources
 from stepscope.model.report.components import COMPONENTS, ComponentName
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from stepscope.tables.records import F64, I64, Bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(Struct, frozen=True, kw_only=True):
     """What a dip is, and when dips are periodic."""
 
     dip_ratio: Ratio = Ratio(0.6)
@@ -39,8 +38,7 @@ class Limits:
     """Standard deviation over mean of the distances between dips, at most: for random dips it is near 1."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dips:
+class Dips(Struct, frozen=True, kw_only=True):
     """Periodic dips of one kind of utilisation."""
 
     what: str

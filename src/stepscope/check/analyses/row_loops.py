@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from stepscope.check.analyses.batchable import COLLECTING
 from stepscope.check.context import Context
@@ -37,8 +38,7 @@ RowNode = ast.For | ast.ListComp | ast.GeneratorExp
 _COUNTS = frozenset({"range", "tensorflow.range", "tqdm.trange", "keras.ops.arange"})
 
 
-@dataclass(frozen=True, slots=True)
-class RowLoop:
+class RowLoop(Struct, frozen=True):
     """A loop whose iterations take one part of a tensor each: a row, an element, a slice of an inner axis."""
 
     node: RowNode

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from stepscope.check.context import Call, Context
 from stepscope.check.inference.values import passed
@@ -27,8 +28,7 @@ _SAME = frozenset(
 _RANKS = {"1D": 1, "2D": 2, "3D": 3}
 
 
-@dataclass(frozen=True, slots=True)
-class Flattened:
+class Flattened(Struct, frozen=True):
     """The input of a Dense layer."""
 
     features: int

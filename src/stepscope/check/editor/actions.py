@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from stepscope.check.editor.check import Document, check, encoded
 from stepscope.check.fixing import rounds
@@ -13,8 +13,7 @@ from stepscope.check.source import suppress
 from stepscope.tables.errors import CheckError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class Offer(Struct, frozen=True, kw_only=True):
     """A code action; its edits apply to the document's text."""
 
     title: str

@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import tokenize
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from stepscope.check.hits import Hit
 from stepscope.check.registry import ALL
@@ -22,8 +23,7 @@ MAX_FILES = 400
 """Projects with more files: only the file's own folder is read, so that the editor does not wait."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class Document(Struct, frozen=True, kw_only=True):
     """A checked text."""
 
     path: str

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 
@@ -14,8 +15,7 @@ class CannotFixError(Exception):
     """Raised if a planned fix is impossible here; the text gives the reason, as the end of "not fixed: ..."."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Edit:
+class Edit(Struct, frozen=True, order=True):
     """The replacement of characters ``start`` to ``end`` (exclusive, from 0) of a text. An empty range inserts."""
 
     start: int

@@ -12,7 +12,8 @@ import tokenize
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from stepscope.check.fixing.actions import ACTIONS
 from stepscope.check.fixing.edits import CannotFixError, Edit, apply
@@ -22,8 +23,7 @@ from stepscope.check.fixing.work import Work
 from stepscope.check.hits import FixPlan
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(Struct, frozen=True):
     """Result of a plan: edits, or the reason why there are none."""
 
     edits: tuple[Edit, ...] = ()

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from stepscope.check.fixing.edits import CannotFixError, Edit, Lines, apply
 from stepscope.check.source import notebook
@@ -18,8 +19,7 @@ _BLANK = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder(strict=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(Struct, frozen=True):
     """Position of a code cell's source in the JSON text: a list of lines, or one string."""
 
     start: int

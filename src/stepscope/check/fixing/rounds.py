@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from stepscope.check.fixing.edits import CannotFixError, Edit, apply
 from stepscope.check.fixing.files import Content, PythonContent
@@ -27,8 +28,7 @@ Check = Callable[[Contents], Hits]
 answer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fixed:
+class Fixed(Struct, frozen=True, kw_only=True):
     """A fix that was applied, or the reason why it was not."""
 
     hit: Hit
@@ -38,8 +38,7 @@ class Fixed:
     """Reason for refusing the fix; "" if it was applied."""
 
 
-@dataclass(slots=True)
-class Outcome:
+class Outcome(Struct):
     """Result of fixing."""
 
     contents: dict[str, bytes] = field(default_factory=dict)
@@ -51,8 +50,7 @@ class Outcome:
     """Hits found afterwards."""
 
 
-@dataclass(slots=True)
-class _Round:
+class _Round(Struct):
     """One file in one round."""
 
     content: Content
@@ -113,8 +111,7 @@ def fix(
     return outcome
 
 
-@dataclass(slots=True)
-class _State:
+class _State(Struct):
     """Results of earlier rounds."""
 
     useless: set[tuple[str, str, str]] = field(default_factory=set)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import islice
+
+from msgspec import Struct
 
 from stepscope.check.inference.infer import Inference
 from stepscope.check.inference.names import Function
@@ -33,8 +34,7 @@ _FUNCTION_STAGES = {
 _Open = frozenset[ast.AST | Binding]
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(Struct, frozen=True):
     """A call that makes a dataset: a source at the head of a chain, or a transformation."""
 
     name: str
@@ -49,8 +49,7 @@ class Stage:
         return argument(self.call, index, keyword) if self.call is not None else None
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(Struct, frozen=True):
     """One way to make a dataset."""
 
     stages: tuple[Stage, ...]

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from stepscope.check.inference.elementwise import Elementwise
 from stepscope.check.inference.infer import Inference
@@ -30,8 +31,7 @@ _PYTHON = frozenset({"tensorflow.py_function", "tensorflow.numpy_function", "ten
 _TABLES = ("tensorflow.lookup.", "tensorflow.contrib.lookup.")
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(Struct, frozen=True):
     """One thing that makes a function stateful."""
 
     kind: Kind

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from stepscope.check.inference.infer import Inference
 from stepscope.check.inference.names import Function
@@ -35,22 +36,19 @@ class _UnknownError(Exception):
     """Raised if the dependencies of a value cannot be determined."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(Struct, frozen=True):
     """A value that depends on one part of the element and has its shape."""
 
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Fixed:
+class _Fixed(Struct, frozen=True):
     """A value that does not depend on the element."""
 
     scalar: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Structure:
+class _Structure(Struct, frozen=True):
     """A tuple, list or dict; keys are strings or indices."""
 
     parts: tuple[tuple[str, _Value], ...]

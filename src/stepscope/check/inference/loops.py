@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from stepscope.check.inference.infer import Inference
 from stepscope.check.inference.values import passed
@@ -28,8 +29,7 @@ _Open = set[Binding | ast.AST]
 """Questions in progress: one that depends on itself asks about the earlier value."""
 
 
-@dataclass(frozen=True, slots=True)
-class Loop:
+class Loop(Struct, frozen=True):
     """A loop that repeats a piece of code."""
 
     module: Module

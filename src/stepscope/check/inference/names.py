@@ -8,7 +8,8 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from stepscope.check.inference.memo import Memo, Questions
 from stepscope.check.inference.signatures import KINDS
@@ -24,8 +25,7 @@ MAX_WAYS = 8
 """Number of objects that one name may stand for; more are treated as unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(Struct, frozen=True):
     """A function, method or lambda of the project."""
 
     module: Module

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,8 +37,7 @@ class Tag(Enum):
     NUMPY = "NumPy"
 
 
-@dataclass(frozen=True, slots=True)
-class Class:
+class Class(Struct, frozen=True):
     """A class of the project."""
 
     module: Module
@@ -49,8 +49,7 @@ class Class:
         return f"{self.module.name}.{self.scope.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(Struct, frozen=True):
     """Facts about a value. ``UNKNOWN_VALUE`` states nothing."""
 
     tag: Tag = Tag.UNKNOWN

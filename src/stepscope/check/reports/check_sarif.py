@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from stepscope.tables.check_report import CheckReport
 from stepscope.tables.findings import Diagnostic, Finding
@@ -23,8 +24,7 @@ ROOT = "%SRCROOT%"
 Json = dict[str, object]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleText:
+class RuleText(Struct, frozen=True, kw_only=True):
     """What a log says of a rule."""
 
     code: str

@@ -12,10 +12,10 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
 from stepscope._version import __version__
 from stepscope.check.run.run import FileResult
@@ -49,8 +49,7 @@ class Kept(msgspec.Struct, frozen=True):
     entries: dict[str, Entry]
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(Struct, frozen=True):
     """The current state of a file."""
 
     size: int

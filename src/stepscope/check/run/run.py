@@ -8,7 +8,9 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from stepscope.check.context import Answers, Call, Context, Engine
 from stepscope.check.hits import Hit, Span
@@ -49,8 +51,7 @@ class _Wall:
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class FileResult:
+class FileResult(Struct, frozen=True):
     """The result of checking one file."""
 
     path: str

@@ -9,9 +9,11 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from stepscope.check.context import Engine
 from stepscope.check.registry import ALL
@@ -27,8 +29,7 @@ RENEWED_BYTES = 24 << 20
 """Bytes of parsed files after which a process is replaced: trees take some fifty times the size of their text."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class Job(Struct, frozen=True, kw_only=True):
     """The files to check; plain data, for other processes."""
 
     files: tuple[str, ...]
@@ -44,8 +45,7 @@ class Job:
     """Facts about the texts of files for which they are already known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """Results in the order of the job's files, and the dependencies of each file's results."""
 
     results: tuple[FileResult, ...]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 Kind = Literal[
     "assign", "unpack", "element", "with", "aug", "import", "def", "class", "param", "except", "phi", "match"
@@ -18,8 +19,7 @@ LOOPS = (ast.For, ast.AsyncFor, ast.While, *COMPREHENSIONS)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
-@dataclass(slots=True, eq=False)
-class Binding:
+class Binding(Struct, eq=False):
     """One place that gives a name a value. Compared by identity."""
 
     kind: Kind
@@ -38,8 +38,7 @@ class Binding:
     """Incoming bindings. phi: from before the loop and from the end of its body. aug: the previous ones."""
 
 
-@dataclass(slots=True, eq=False)
-class Scope:
+class Scope(Struct, eq=False):
     """A module, class or function body (comprehensions belong to the scope around them)."""
 
     node: ast.Module | ast.ClassDef | FunctionNode
@@ -67,8 +66,7 @@ class Scope:
         return isinstance(self.node, FUNCTIONS)
 
 
-@dataclass(slots=True)
-class Flow:
+class Flow(Struct):
     """Result of one pass over a file."""
 
     module: Scope

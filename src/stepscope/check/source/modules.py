@@ -10,8 +10,9 @@ import ast
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+
+from msgspec import Struct, field
 
 from stepscope.check.source import texts
 from stepscope.check.source.bindings import FUNCTIONS, Flow, Scope
@@ -23,8 +24,7 @@ FRAMEWORKS = frozenset({"tensorflow", "keras", "tf_keras", "numpy", "torch", "ja
 """Names never looked up in a project, because project folders may have the same name."""
 
 
-@dataclass(slots=True, eq=False)
-class Module:
+class Module(Struct, eq=False):
     """A parsed file."""
 
     path: str
@@ -78,8 +78,7 @@ def _inside(child: ast.AST, parent: ast.AST) -> bool:
     return isinstance(child, ast.stmt) or isinstance(parent, ast.Module)
 
 
-@dataclass(slots=True)
-class Looks:
+class Looks(Struct):
     """The dependencies of a module's results other than its own text."""
 
     modules: set[str] = field(default_factory=set)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 _LINE_MAGIC = re.compile(r"^(\s*)(?:[%!].*|.*[^\s?]\?{1,2}\s*|\?{1,2}\s*[\w.]+\s*)$")
 _TIMED = re.compile(r"^(\s*)%time\s+(?=\S)")
@@ -18,8 +18,7 @@ _ASSIGNED = re.compile(r"^(\s*[\w.,\s]+=\s*)[%!].*$")
 _PYTHON_CELLS = ("%%time", "%%timeit", "%%capture", "%%prun", "%%memit", "%%python", "%%python3")
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """A code cell: its number among all cells from 1, and its text, which ends in a newline."""
 
     number: int

@@ -11,9 +11,11 @@ import io
 import re
 import tokenize
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.check.source import notebook
 
@@ -32,8 +34,7 @@ class SkippedError(Exception):
     """Raised for a file that cannot be checked; the text gives the reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cells:
+class Cells(Struct, frozen=True):
     """Starts of a notebook's code cells in its text; empty for a Python file."""
 
     starts: tuple[int, ...] = ()
@@ -58,7 +59,7 @@ class Source:
     """Path as shown."""
     text: str
     tree: ast.Module
-    cells: Cells = Cells()
+    cells: Cells = field(default_factory=Cells)
 
     @cached_property
     def lines(self) -> Sequence[str]:

@@ -6,7 +6,8 @@ import io
 import re
 import tokenize
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from stepscope.check.hits import Hit
 from stepscope.check.source.source import Source
@@ -15,8 +16,7 @@ COMMENT = re.compile(r"#\s*stepscope:\s*(?P<kind>ignore-file|ignore)\b\s*(?:\[(?
 """Pattern of such a comment; ``codes``: the text between its brackets."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ignore:
+class Ignore(Struct, frozen=True):
     """A comment that silences codes; with no ``codes``, all of them."""
 
     line: int

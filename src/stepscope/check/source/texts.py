@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import PurePosixPath
+
+from msgspec import Struct
 
 _CALLED = re.compile(r"\(\s*(\w+)")
 """Pattern of a called name in reversed text, so that no word without a bracket is tried."""
@@ -27,8 +28,7 @@ _METHODS = ("numpy",)
 """Those that are methods, too: every framework has ``.numpy()``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """Facts about one text."""
 
     called: frozenset[str] = frozenset()

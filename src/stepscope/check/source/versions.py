@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 NEWEST = (2, 21)
 """Newest version that rules were measured on."""
@@ -12,8 +13,7 @@ KERAS_3_SINCE = (2, 16)
 _VERSION = re.compile(r"(\d+)(?:\.(\d+))?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class Target(Struct, frozen=True, kw_only=True):
     """The versions to check for, compared with rules' ranges as (major, minor)."""
 
     tensorflow: tuple[int, int] = NEWEST

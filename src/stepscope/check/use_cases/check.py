@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from stepscope._version import __version__
 from stepscope.check.registry import ALL
@@ -20,8 +21,7 @@ from stepscope.tables.errors import CheckError, UsageError
 from stepscope.tables.findings import Diagnostic, Finding
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(Struct, frozen=True, kw_only=True):
     """What is checked and how; unset options come from the project's settings."""
 
     paths: tuple[Path, ...]
@@ -39,8 +39,7 @@ class Options:
     """Unsaved content of files by path, from an editor."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class Checked(Struct, frozen=True, kw_only=True):
     """Outcome of a check: the report, and the hits behind it, which fixes need."""
 
     report: CheckReport

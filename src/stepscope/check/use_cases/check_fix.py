@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.check.fixing import files, rounds
 from stepscope.check.fixing.edits import CannotFixError
@@ -25,8 +26,7 @@ NOT_FIXED = "DX073"
 """A fix that was requested but not applied."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(Struct, frozen=True, kw_only=True):
     """A file changed by fixes."""
 
     path: str
@@ -34,8 +34,7 @@ class Change:
     new: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FixRun:
+class FixRun(Struct, frozen=True, kw_only=True):
     """The planned result of fixing; nothing is written yet."""
 
     changes: tuple[Change, ...]

@@ -7,10 +7,10 @@ readers of the session decode it with ``model.log.events.decode``.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from stepscope.wire.log import log_name
 
@@ -24,8 +24,7 @@ class Position(NamedTuple):
     offset: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogLine:
+class LogLine(Struct, frozen=True, kw_only=True):
     """A log line. ``at`` is CLOCK_MONOTONIC nanoseconds, 0 if the line has none."""
 
     type: str

@@ -10,11 +10,11 @@ from __future__ import annotations
 import mmap
 import os
 import struct
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from stepscope.tables.errors import CaptureError
 from stepscope.wire.kinds import Kind
@@ -60,8 +60,7 @@ _OVERRUN_MARGIN = 4_096
 _SEQ_MODULUS = 1 << 32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RingHeader:
+class RingHeader(Struct, frozen=True, kw_only=True):
     """The first page of a ring. ``start_ns`` is CLOCK_MONOTONIC."""
 
     slots: int
@@ -70,8 +69,7 @@ class RingHeader:
     start_ns: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class Batch(Struct, frozen=True, kw_only=True):
     """Records read at once. ``indexes`` int64[record]: their position in the stream, from 0, rising."""
 
     records: Records

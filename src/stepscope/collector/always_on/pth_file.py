@@ -12,11 +12,11 @@ import json
 import os
 import shutil
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from stepscope.tables import layout
 from stepscope.tables.errors import TargetError, UsageError
@@ -77,8 +77,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Id of the job by which it was drawn; only in its own copy of the settings."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Environment:
+class Environment(Struct, frozen=True, kw_only=True):
     """One Python environment."""
 
     python: str

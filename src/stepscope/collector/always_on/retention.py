@@ -11,10 +11,10 @@ import json
 import os
 import shutil
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
 from stepscope._version import __version__
 from stepscope.collector.always_on.pth_file import MIN_JOB_QUOTA, Settings
@@ -68,8 +68,7 @@ def _write_manifest(session: Path, run: Path, job: Job, origin_ns: int) -> None:
     layout.write_atomic(session / layout.MANIFEST, json.dumps(manifest, indent=1).encode() + b"\n")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class Kept(Struct, frozen=True, kw_only=True):
     """One session in the folder."""
 
     path: Path

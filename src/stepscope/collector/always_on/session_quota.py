@@ -6,8 +6,9 @@ single moment: of these the first of a run and those of the last hour are kept. 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.tables import layout
 
@@ -28,8 +29,7 @@ _RECENT_NS = 3_600_000_000_000
 _MERGED_DIVISOR = 16
 
 
-@dataclass(slots=True, kw_only=True)
-class Limits:
+class Limits(Struct, kw_only=True):
     """Limits of one session. ``bytes`` may change while it is written: jobs of one user share a quota."""
 
     bytes: int

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -12,8 +13,7 @@ if TYPE_CHECKING:
     from stepscope.model.log.events import CaptureTaken
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Aim:
+class Aim(Struct, frozen=True, kw_only=True):
     """When a capture begins: so many steps after something has happened in the job."""
 
     pairs: tuple[tuple[int, int], ...] = ()
@@ -32,8 +32,7 @@ class Aim:
     """The first step that counts begins after it: until then every task records."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(Struct, frozen=True, kw_only=True):
     """The target and extent of a capture."""
 
     by: Reason

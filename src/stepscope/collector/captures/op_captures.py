@@ -13,10 +13,11 @@ from __future__ import annotations
 import contextlib
 import shutil
 import time
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from stepscope.collector.captures import capture_files, reason
 from stepscope.collector.captures.asked import Asked
@@ -63,8 +64,7 @@ _COSTS = (
 """Fields shared by a capture's account and its entry."""
 
 
-@dataclass(slots=True, kw_only=True)
-class _Flight:
+class _Flight(Struct, kw_only=True):
     """A capture in progress."""
 
     identity: str

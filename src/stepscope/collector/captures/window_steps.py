@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from stepscope.derive.optrace import capture_cost
 from stepscope.model.log.events import CaptureTaken
@@ -43,8 +43,7 @@ class Window(Protocol):
 W = TypeVar("W", bound=Window)
 
 
-@dataclass(slots=True, kw_only=True)
-class Flight(Generic[W]):
+class Flight(Struct, Generic[W], kw_only=True):
     """A window in progress."""
 
     identity: str

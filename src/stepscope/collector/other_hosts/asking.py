@@ -12,8 +12,9 @@ import select
 import socket
 import threading
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.clocks.datagrams import Datagrams
 from stepscope.collector.other_hosts import message
@@ -37,8 +38,7 @@ _BUFFER = 1 << 20
 """Bytes of answers that may wait: of some hundred hosts."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FarTask:
+class FarTask(Struct, frozen=True, kw_only=True):
     """A task on another host. Times are CLOCK_MONOTONIC of this one."""
 
     name: str

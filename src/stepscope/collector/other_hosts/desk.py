@@ -14,10 +14,10 @@ import re
 import struct
 import threading
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
+from msgspec import Struct
 
 from stepscope.collector.other_hosts import message
 from stepscope.collector.other_hosts.message import HostState, Question, TaskState, Wanted
@@ -54,8 +54,7 @@ class Host(Protocol):
         """What became of each task of a joint capture."""
 
 
-@dataclass(slots=True, kw_only=True)
-class _Held:
+class _Held(Struct, kw_only=True):
     """A request, and what has become of it."""
 
     job: str

@@ -8,8 +8,9 @@ became of its tasks. It knows no socket: what it is given are datagrams and time
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from stepscope.collector.other_hosts import message
 from stepscope.collector.other_hosts.desk import FRESH_NS
@@ -38,8 +39,7 @@ _EXCHANGES = 32
 Phase = Literal["greet", "request", "look", "over"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
+class Exchange(Struct, frozen=True, kw_only=True):
     """A round trip: its clock minus ours lies within ``half_ns`` of ``ahead_ns``."""
 
     at_ns: int
@@ -47,8 +47,7 @@ class Exchange:
     half_ns: int
 
 
-@dataclass(slots=True, kw_only=True)
-class FarHost:
+class FarHost(Struct, kw_only=True):
     """A host, as the one that asks sees it. Times are CLOCK_MONOTONIC of this one."""
 
     name: str

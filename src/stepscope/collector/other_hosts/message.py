@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hmac
 import struct
-from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
+from msgspec import Struct
 
 HELLO, HERE, REQUEST, LOOK, STATE = 1, 2, 3, 4, 5
 """Who is there; an answer to it; a request; a question what became of it; the answer to both."""
@@ -99,8 +99,7 @@ HOST_STATE = msgspec.msgpack.Decoder(HostState)
 """Made at import, by one thread: two threads that first decode a type at the same time crash (msgspec 0.22)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(Struct, frozen=True, kw_only=True):
     """One datagram."""
 
     kind: int

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from stepscope.native.memory import hardware_counters, memory_look
 from stepscope.native.memory.hardware_counters import Counting

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from stepscope.tables.records import Table
@@ -18,8 +18,7 @@ TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _READ_BYTES = 16_384
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Targets:
+class Targets(Struct, frozen=True, kw_only=True):
     """The processes of a recording, at one moment."""
 
     job_pid: int
@@ -80,7 +79,7 @@ class Rows(Generic[T]):
     def __init__(self, kind: type[T]) -> None:
         """No rows of ``kind``."""
         self._kind = kind
-        self._names = [f.name for f in fields(kind)]
+        self._names = list(kind.__struct_fields__)
         self._rows: list[tuple[int, ...]] = []
 
     def add(self, *values: int) -> None:

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from stepscope.collector.samplers.base import ProcFile, Rows, Targets
 from stepscope.collector.samplers.cluster import ClusterTasks
@@ -35,8 +36,7 @@ _MAX_RECENT_NAMES = 512
 _MAX_ENDED = 64
 
 
-@dataclass(slots=True)
-class _Other:
+class _Other(Struct):
     cpu_ns: int
     parent: int
     group: int

@@ -12,8 +12,9 @@ import errno
 import os
 import socket
 import struct
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.collector.samplers.base import Rows
 from stepscope.native.kernel.net_namespace import netlink_socket
@@ -35,8 +36,7 @@ MAX_NAMES = 2_000
 """Connections that a session names; a job may make endless ones."""
 
 
-@dataclass(slots=True)
-class Traffic:
+class Traffic(Struct):
     """Totals of one process's connections that leave the host and were seen."""
 
     received: int = 0

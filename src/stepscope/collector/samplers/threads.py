@@ -7,7 +7,8 @@ Source: /proc/PID/task/TID/schedstat (Documentation/scheduler/sched-stats.rst: r
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from stepscope.collector.samplers.base import ProcFile, Rows
 from stepscope.tables.records import ThreadTable
@@ -22,8 +23,7 @@ _STATUS_EVERY = 10
 """Interval in looks of reading the others' context switches: ``status`` costs ten times ``schedstat``."""
 
 
-@dataclass(slots=True)
-class ThreadTotals:
+class ThreadTotals(Struct):
     """Sums over the threads of a process, including those that have ended. Nanoseconds and counts."""
 
     run_ns: int = 0

@@ -11,10 +11,10 @@ time in distributed systems*, ICDCS 1987.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.tables.records import F64, I64, Bool, Table
 
@@ -26,8 +26,7 @@ RATE_MAX = 2e-4
 measured); two may differ in opposite directions."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quads(Table):
+class Quads(Table, frozen=True, kw_only=True):
     """Exchanges over one link, in time order. Nanoseconds, int64[exchange]."""
 
     burst: I64
@@ -40,8 +39,7 @@ class Quads(Table):
     returned_ns: I64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gates:
+class Gates(Struct, frozen=True, kw_only=True):
     """Bounds of the offset between two clocks, sorted by time. float64[gate], but for ``probes``."""
 
     at_ns: F64

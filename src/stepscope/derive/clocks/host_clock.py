@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.clocks.gates import RATE_MAX
 from stepscope.derive.clocks.link_offset import WANDER
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 Order = Literal["before", "after", "unknown"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostClock:
+class HostClock(Struct, frozen=True, kw_only=True):
     """The clock of a host minus that of the reference, at knots by the clock of the reference. [knot], nanoseconds.
 
     It holds along straight lines between knots of the same ``piece``; pieces meet where a clock jumped. Infinite
@@ -86,8 +85,7 @@ class HostClock:
         return result
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClockModel:
+class ClockModel(Struct, frozen=True, kw_only=True):
     """The clocks of all hosts that are connected with the reference."""
 
     reference: str

@@ -12,10 +12,10 @@ error is half the asymmetry of the path, which no method can see: only the bound
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.clocks.gates import RATE_MAX
 
@@ -35,8 +35,7 @@ _USUAL_RATE = 1e-4
 _HALVINGS = 48
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offsets:
+class Offsets(Struct, frozen=True, kw_only=True):
     """Offset of a link at some times, with its bounds. Nanoseconds, float64[time]."""
 
     low_ns: F64

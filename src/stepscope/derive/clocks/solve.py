@@ -8,10 +8,10 @@ that each asymmetry of a path is averaged with those of others (HUYGENS, NSDI 20
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.clocks import link_offset
 from stepscope.derive.clocks.gates import RATE_MAX, Gates, gathered, joined
@@ -35,8 +35,7 @@ _AT_ONCE = 200
 """Times at which least squares are solved at once: 64 hosts take 33 kB each."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
+class Link(Struct, frozen=True, kw_only=True):
     """What is known of the offset between two hosts: the clock of ``b`` minus that of ``a``."""
 
     a: str
@@ -45,8 +44,7 @@ class Link:
     """Times by the clock of ``a``."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Placed:
+class _Placed(Struct, frozen=True):
     """A link between two hosts by number, its gates at times of the reference."""
 
     a: int
@@ -146,8 +144,7 @@ def _checked(links: list[Link]) -> tuple[list[Link], int]:
     return kept, dropped
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(Struct, frozen=True):
     """A host's offset against the reference, roughly: enough to place times that are apart by the drift."""
 
     at: float
@@ -191,8 +188,7 @@ def _to_reference(at: F64, line: _Line) -> F64:
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
+class _Piece(Struct, frozen=True):
     """Offsets of all hosts in a time without jumps. [host, time]."""
 
     at: F64

@@ -9,10 +9,10 @@ Sources: wait states and their delay costs (Boehme et al., TOPC 2016); S_w of st
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,8 +33,7 @@ TRANSFER_QUANTILE = 0.10
 """The fastest tenth of the steps shows what a transfer takes when nothing disturbs it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class Share(Struct, frozen=True, kw_only=True):
     """A share of the period, with its interval of 95 % (bootstrap over blocks of steps)."""
 
     ratio: float
@@ -42,8 +41,7 @@ class Share:
     high: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blame:
+class Blame(Struct, frozen=True, kw_only=True):
     """Whom members wait for. Shapes: [member], ns in the mean common step unless said."""
 
     steps: int

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from stepscope.tables.records import F64, I64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClockOffset:
+class ClockOffset(Struct, frozen=True, kw_only=True):
     """Offset of the reference clock from a member's monotonic clock: reference = own + offset, within the bound.
 
     Linear between the points. Shapes: [point], at least one.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.steps.steps import names_of
 from stepscope.wire.kinds import Kind, Trait, kinds_with
@@ -23,8 +23,7 @@ NONE = -1
 """Entry and exit of a step without the call."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemberCalls:
+class MemberCalls(Struct, frozen=True, kw_only=True):
     """One call of each step of a member. Shapes: [step]; ns of the member's own monotonic clock."""
 
     name: str

@@ -9,10 +9,11 @@ of this holds are not synchronous: no other waits for them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.derive.cluster import stretches
 from stepscope.derive.cluster.member_calls import NONE
@@ -56,8 +57,7 @@ MAX_CLIP = 5.0
 """Durations above so many medians count as so many, so that one long step does not decide the shift."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pairing:
+class Pairing(Struct, frozen=True, kw_only=True):
     """The same steps of all members. ``rows`` int64[step, member]: the step's number in the member, -1: none."""
 
     rows: I64
@@ -98,8 +98,7 @@ def pair(members: Sequence[MemberCalls], clocks: Sequence[ClockOffset | None]) -
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Ends:
+class _Ends(Struct, frozen=True, kw_only=True):
     """The calls of a member that are there. Shapes: [call]."""
 
     numbers: I64
@@ -119,8 +118,7 @@ class _Ends:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Pairs:
+class _Pairs(Struct, frozen=True, kw_only=True):
     """Numbers of paired steps."""
 
     mine: I64

@@ -7,8 +7,9 @@ host's name: files of different hosts that were recorded at one time are of one 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,8 +26,7 @@ MOST_NAMES = 8
 """Files, or missing ranks, that one sentence names."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankFile:
+class RankFile(Struct, frozen=True, kw_only=True):
     """The recording of one rank."""
 
     name: str
@@ -38,8 +38,7 @@ class RankFile:
     source: TraceSource
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankFiles:
+class RankFiles(Struct, frozen=True, kw_only=True):
     """The recordings of one job, by rank; none unless there are two."""
 
     ranks: tuple[RankFile, ...] = ()

@@ -7,10 +7,10 @@ each other have nothing to do with each other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,8 +28,7 @@ FAR = 2
 """Steps around the nearest ends that are tried."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SameSteps:
+class SameSteps(Struct, frozen=True, kw_only=True):
     """The steps that all tasks have in common."""
 
     count: int

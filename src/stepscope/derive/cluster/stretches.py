@@ -8,10 +8,10 @@ takes few steps where durations vary; where they do not vary, nothing is said.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,8 +29,7 @@ order is evidence: a random walk that began in the middle stays within one call 
 all steps are in order, of those that do not at most 15 %."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Calls:
+class Calls(Struct, frozen=True, kw_only=True):
     """The calls of a member, on a clock that both share. Shapes: [call], ns."""
 
     entries: F64
@@ -44,8 +43,7 @@ class Calls:
         return np.split(np.arange(len(self.exits)), cuts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Paired:
+class Paired(Struct, frozen=True, kw_only=True):
     """Calls of the same steps."""
 
     mine: I64

@@ -8,8 +8,9 @@ changes variables. Source: tensorflow/python/ops/while_v2.py for the form of a b
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.derive.graph.index import CALLING, NOT_FOUND
 
@@ -30,8 +31,7 @@ CHANGES = ("Assign", "ResourceApply", "ResourceSparseApply", "ResourceScatter", 
 """Prefixes of types that change something outside the loop, which the next iteration may read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoopPart:
+class LoopPart(Struct, frozen=True, kw_only=True):
     """A loop, or the loop of its gradient, by rows. A call stands for itself and for what it calls."""
 
     body: frozenset[int]
@@ -44,8 +44,7 @@ class LoopPart:
     """Number of nodes of its graph that are neither, so that they may run at the same time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndependentLoop:
+class IndependentLoop(Struct, frozen=True, kw_only=True):
     """A loop whose iterations could be done at once."""
 
     row: int

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import Struct
 
 from stepscope.derive.graph.independent_loops import ADDS, ARGUMENT, IDLE, RESULT, WHILE
 from stepscope.model.log.graph import UNKNOWN, attributes_of
@@ -20,8 +20,7 @@ _COUNTS = frozenset({"Less", "LogicalAnd", RESULT, *IDLE})
 """Types of a condition that only counts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Turns:
+class Turns(Struct, frozen=True):
     """Iterations of a loop."""
 
     most: int

@@ -12,8 +12,9 @@ tensor when its last consumer has taken it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.derive.graph.full_shapes import FullShapes
 from stepscope.derive.graph.index import CALLING
@@ -44,8 +45,7 @@ _LEAST = 1024
 _DEEPEST = 12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveTensor:
+class LiveTensor(Struct, frozen=True, kw_only=True):
     """A tensor that lives at the peak."""
 
     row: int
@@ -55,8 +55,7 @@ class LiveTensor:
     """Whether it grows with the batch."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepMemory:
+class StepMemory(Struct, frozen=True, kw_only=True):
     """What a call of a graph needs at its peak, beyond what lives before it. Bytes."""
 
     graph: int
@@ -79,16 +78,14 @@ class StepMemory:
         return self.grown / self.samples if self.samples else 0.0
 
 
-@dataclass(slots=True)
-class _Buffer:
+class _Buffer(Struct):
     row: int
     bytes: float
     grows: bool
     uses: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Peak:
+class _Peak(Struct, frozen=True):
     fixed: float = 0.0
     grown: float = 0.0
     live: tuple[LiveTensor, ...] = ()

@@ -11,8 +11,10 @@ is), 4.4 (caching).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,8 +36,7 @@ MAX_CORES = 256
 """Most cores that are asked about."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class Work(Struct, frozen=True, kw_only=True):
     """One stage's work for a batch."""
 
     name: str
@@ -57,8 +58,7 @@ class Work:
     """Memory of the elements that it gives."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Consumer:
+class Consumer(Struct, frozen=True, kw_only=True):
     """What takes the batches, and on what machine."""
 
     cores: float
@@ -74,8 +74,7 @@ class Consumer:
     outside: Literal["disk", "network"] = "disk"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class Pace(Struct, frozen=True, kw_only=True):
     """The least time for a batch, and what sets it."""
 
     ns: float
@@ -84,8 +83,7 @@ class Pace:
     """Place of the stage with most of the time, if a stage binds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class Layout(Struct, frozen=True, kw_only=True):
     """A pipeline and its consumer."""
 
     stages: tuple[Work, ...]

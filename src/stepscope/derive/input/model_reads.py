@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.model.log.events import IteratorModel
 from stepscope.readers import iterator_model
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
     from stepscope.readers.iterator_model import IteratorModelData
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
+class Read(Struct, frozen=True, kw_only=True):
     """One read of the model. ``executions``: calls of the consumer that had ended by then; ``cpu_ns``: CPU time of the
     process, 0 if unknown."""
 

@@ -8,10 +8,10 @@ the NEXT records give the wait and the model only names the stage.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct, field
 
 from stepscope.derive.input import model_reads, pipeline_python, stages, traced_input
 from stepscope.derive.numeric import intervals
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from stepscope.tables.records import Bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaitWindow:
+class WaitWindow(Struct, frozen=True, kw_only=True):
     """Input wait inside a compiled step, over consecutive executions."""
 
     start_ns: int
@@ -43,8 +42,7 @@ class WaitWindow:
     """Times between two batches, spent by the consumer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pipeline:
+class Pipeline(Struct, frozen=True, kw_only=True):
     """Facts about the input of the steps."""
 
     windows: tuple[WaitWindow, ...] = ()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.python import line_weights, stack_samples
@@ -27,8 +27,7 @@ _PARTS = re.compile(r"(\.<locals>)?\.<(listcomp|genexpr|dictcomp|setcomp)>")
 """What is a part of a function by its name alone."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InsideFunction:
+class InsideFunction(Struct, frozen=True, kw_only=True):
     """The user's innermost function with most samples of some threads."""
 
     file: str
@@ -46,8 +45,7 @@ class InsideFunction:
     """Share of its sampled time inside TensorFlow or Keras."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PythonFunction:
+class PythonFunction(Struct, frozen=True, kw_only=True):
     """A Python function of the user's that runs inside the input pipeline."""
 
     name: Name

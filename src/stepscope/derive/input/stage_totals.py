@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import itertools
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -65,8 +66,7 @@ def walk(data: IteratorModelData) -> Iterator[tuple[Key, Node]]:
             places.append(position if made_from is None else min(position, made_from))
 
 
-@dataclass(slots=True)
-class _Sums:
+class _Sums(Struct):
     """Sums of one stage over the nodes that were seen of it."""
 
     elements: float = 0.0
@@ -78,8 +78,7 @@ class _Sums:
     buffered: float = 0.0
 
 
-@dataclass(slots=True, kw_only=True)
-class StageTotals:
+class StageTotals(Struct, kw_only=True):
     """Sums over iterators of one shape."""
 
     shape: tuple[Key, ...]
@@ -152,8 +151,7 @@ def _is_remade(key: Key) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PerBatch:
+class PerBatch(Struct, frozen=True, kw_only=True):
     """One stage. Means per batch delivered to the consumer."""
 
     busy_ns: float

@@ -5,8 +5,9 @@ tf.data fuses, drops and inserts stages but keeps their order, so its tree and t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.derive.input import stage_totals
 from stepscope.derive.input.stage_totals import StageTotals
@@ -24,8 +25,7 @@ READERS = ("TFRecord", "TextLine", "FixedLengthRecord", "Csv", "ReadFile", "List
 """Stages that read files: the raw input rather than preprocessing. Source: tensorflow/core/kernels/data."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class Stage(Struct, frozen=True, kw_only=True):
     """One stage of a pipeline. Times are means per batch delivered to the consumer."""
 
     name: str

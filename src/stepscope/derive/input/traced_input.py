@@ -8,8 +8,9 @@ for all steps.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.derive.input.model_reads import Read
 from stepscope.derive.optrace.host import traced_stages
@@ -28,8 +29,7 @@ MIN_STEPS = 3
 """With fewer traced steps one late batch would look like a wait."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TracedWait:
+class TracedWait(Struct, frozen=True, kw_only=True):
     """The wait of one traced step."""
 
     start_ns: int
@@ -38,8 +38,7 @@ class TracedWait:
     """Wait as a share of the step's call."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TracedInput:
+class TracedInput(Struct, frozen=True, kw_only=True):
     """The input as op traces show it."""
 
     waits: tuple[TracedWait, ...]

@@ -8,10 +8,11 @@ remainder.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.derive.ledger import imports, in_steps, life, outside, own_steps, pauses, unobserved
 from stepscope.derive.ledger.life import between as interval
@@ -42,8 +43,7 @@ MAX_LEDGERS = 8
 _CALLS = (*kinds_with(Trait.COMPUTES), Kind.LOOP)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Scope:
+class _Scope(Struct, frozen=True, kw_only=True):
     """What a ledger is about."""
 
     worker: Worker

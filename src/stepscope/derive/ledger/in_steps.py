@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.derive.ledger import pauses, unobserved
 from stepscope.derive.ledger.part import Part
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
 _RECORDED = components_with(Trait.RECORDED_IN_GAPS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InSteps:
+class InSteps(Struct, frozen=True, kw_only=True):
     """The steps of one thread as parts of a ledger."""
 
     own: OwnSteps

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.numeric import intervals
 from stepscope.model.log.events import Framework, ProcessEnded, ThreadSeen
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from stepscope.model.session.session import Manifest, Worker
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Life:
+class Life(Struct, frozen=True, kw_only=True):
     """The marks of one process. Nanoseconds since session start."""
 
     begin_ns: int

@@ -6,10 +6,10 @@ the iterator is destroyed, with the pipeline's threads and buffers. Neither is P
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.ledger import outside
 from stepscope.derive.numeric import intervals
@@ -23,8 +23,7 @@ MAKING, DROPPING = "Keras makes the input's dataset and iterator", "Keras lets g
 """What the edges are called."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edge:
+class Edge(Struct, frozen=True, kw_only=True):
     """One of the two edges of all loops on some threads."""
 
     what: str

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive import unmeasured
 from stepscope.derive.job_framework import SAMPLED
@@ -31,8 +31,7 @@ SHOWN: tuple[tuple[Phase, tuple[Kind, ...]], ...] = (
 """Phases outside of steps that records show by their kind, topmost first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layer:
+class Layer(Struct, frozen=True, kw_only=True):
     """A phase with the times at which records show it."""
 
     phase: Phase

@@ -7,10 +7,10 @@ longer than a step. What follows lies between steps.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import epochs, gaps
@@ -31,8 +31,7 @@ LEAST_NS = 20_000_000
 """Shorter pauses are no other work: a thread that loses its CPU to others misses a few of the scheduler's slices."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnSteps:
+class OwnSteps(Struct, frozen=True, kw_only=True):
     """The steps of a thread, without what lies between them. Shapes: [step]."""
 
     steps: Steps

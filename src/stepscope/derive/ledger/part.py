@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from stepscope.derive.numeric import intervals
 
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
     from stepscope.model.session.session import Worker
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Part(Struct, frozen=True, kw_only=True):
     """A part of the wall time."""
 
     phase: Phase
@@ -29,8 +29,7 @@ class Part:
     """When it was observed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ledger:
+class Ledger(Struct, frozen=True, kw_only=True):
     """The parts of one ledger in the order of a job's life, *not seen* last."""
 
     worker: Worker

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.ledger import outside
 from stepscope.derive.numeric import intervals
@@ -33,8 +33,7 @@ NOT_SAMPLED = frozenset({"imports", "end"})
 """Phases in which no stack is taken for long: imports of frameworks, and the interpreter's end."""
 
 
-@dataclass(frozen=True, slots=True)
-class SpotTime:
+class SpotTime(Struct, frozen=True):
     """A place, and its time."""
 
     file: str

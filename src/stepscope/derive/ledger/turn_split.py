@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.derive.ledger import outside, unobserved
 from stepscope.derive.numeric import intervals
@@ -26,8 +27,7 @@ WAIT = "input-wait"
 OUTSIDE: frozenset[Phase] = frozenset({"start", "imports", "not-seen"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnPart:
+class TurnPart(Struct, frozen=True, kw_only=True):
     """A part of the mean turn."""
 
     phase: Phase

@@ -8,10 +8,11 @@ holds the others.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.derive.ledger import own_steps, pauses
 from stepscope.derive.numeric import intervals
@@ -38,8 +39,7 @@ SURELY_SEEN = 4
 """Looks, in gaps, of which one lies wholly in a pause of this length, though a busy machine delays them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turns:
+class Turns(Struct, frozen=True, kw_only=True):
     """The turns of the steps' thread."""
 
     count: int
@@ -69,8 +69,7 @@ class Turns:
         return self.starts[:1], self.starts[-1:]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Around:
+class _Around(Struct, frozen=True, kw_only=True):
     """A loop around the steps."""
 
     depth: int

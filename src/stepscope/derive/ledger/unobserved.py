@@ -10,10 +10,10 @@ is an overlap. Observed steps pay for their wrappers, which counted ones do not 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct, field
 
 from stepscope.derive.ledger import pauses, wrapped_calls
 from stepscope.derive.ledger.life import between
@@ -35,8 +35,7 @@ ROW = 8
 """Number of consecutive steps whose mean says how fast steps are at some time: a single step may take any time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unobserved:
+class Unobserved(Struct, frozen=True, kw_only=True):
     """The steps in gaps."""
 
     count: int

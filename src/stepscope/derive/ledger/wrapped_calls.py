@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.numeric import intervals
 from stepscope.model.log.events import AgentCost
@@ -23,8 +23,7 @@ KIND_SHIFT = 8
 """Flag bits from this one on hold the kind that counted calls are of."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallCosts:
+class CallCosts(Struct, frozen=True, kw_only=True):
     """Calls and what their wrappers cost, all together."""
 
     calls: int

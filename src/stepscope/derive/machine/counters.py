@@ -6,10 +6,10 @@ down): both are handled only here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from stepscope.model.session.session import Session
@@ -23,8 +23,7 @@ or a sidecar begins. The kernel counts CPU time in ticks of 10 ms per CPU (sourc
 a tick too many can read as 10 cores of 4, over 250 ms as 4 % of one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wire:
+class Wire(Struct, frozen=True, kw_only=True):
     """All interfaces of the job's network namespace except loopback. int64[sample], totals that never fall."""
 
     at_ns: I64
@@ -36,8 +35,7 @@ class Wire:
     """Name of the interface that received most."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Disk:
+class Disk(Struct, frozen=True, kw_only=True):
     """One block device. int64[sample]."""
 
     name: str

@@ -10,10 +10,10 @@ window may begin in the warm-up and end with the process.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.stacks.op_of_pool_thread import with_ops_of_pool_threads
 from stepscope.derive.stacks.session_stacks import within
@@ -46,8 +46,7 @@ _WRAPPERS = frozenset(
 _ALLOCATORS = ("libjemalloc", "libtcmalloc", "libmimalloc", "libtbbmalloc", "libc.so", "libc-2.", "ld-musl")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class Site(Struct, frozen=True, kw_only=True):
     """A call site that gives memory back."""
 
     call: str
@@ -60,8 +59,7 @@ class Site:
     """Number of calls that the samples stand for; 0: perf did not record them, it is known by samples of CPU time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FaultCauses:
+class FaultCauses(Struct, frozen=True, kw_only=True):
     """Causes of the faults of one window. Shares are ratios."""
 
     pid: int

@@ -7,10 +7,10 @@ space also what was never touched.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.model.log.memory import MemoryHeld
 
@@ -22,8 +22,7 @@ LimitKind = Literal["control group", "address space", "host"]
 _MS, _KIB = 1_000_000, 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
+class Limit(Struct, frozen=True, kw_only=True):
     """What bounds a process, and how much of it was taken. Bytes."""
 
     kind: LimitKind
@@ -41,8 +40,7 @@ class Limit:
         return max(0.0, self.bytes - self.used)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryUse:
+class MemoryUse(Struct, frozen=True, kw_only=True):
     """Memory of one process."""
 
     at_ns: I64

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.steps.steps import names_of
 from stepscope.model.log.events import Metric
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from stepscope.tables.records import F64, I64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserMetric:
+class UserMetric(Struct, frozen=True, kw_only=True):
     """One metric. ``at_ns`` int64[value], sorted; ``values`` float64[value], finite."""
 
     name: str

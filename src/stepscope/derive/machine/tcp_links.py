@@ -6,10 +6,10 @@ A connection's counters are totals since its beginning, so its share of a time i
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.machine.counters import DIFFERENCE
 from stepscope.tables.network_tables import TcpTable
@@ -25,8 +25,7 @@ MIN_UNREAD = 65_536
 """Unread bytes that a reader who keeps up does not leave."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectionUse:
+class ConnectionUse(Struct, frozen=True, kw_only=True):
     """One connection during some time. Ratios are of that time unless they say otherwise."""
 
     pid: int
@@ -71,8 +70,7 @@ class ConnectionUse:
         return self.sent_bytes + self.received_bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkUse:
+class LinkUse(Struct, frozen=True, kw_only=True):
     """All connections between this host and one other, the busiest first."""
 
     here: str

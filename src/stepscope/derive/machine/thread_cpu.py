@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.model.log.events import ThreadSeen
 
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from stepscope.tables.records import F64, I64, ThreadTable
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
+class Use(Struct, frozen=True, kw_only=True):
     """CPUs that a thread ran on, and was ready for."""
 
     run: float

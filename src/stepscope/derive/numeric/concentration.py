@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -16,8 +16,7 @@ MAX_FEW = 0.1
 """Part of all that they may be: what happens every tenth time is usual."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Few:
+class Few(Struct, frozen=True, kw_only=True):
     """The largest amounts that have most of the sum."""
 
     count: int

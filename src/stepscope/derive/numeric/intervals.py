@@ -5,11 +5,11 @@ An interval set is (starts, ends), half open, in nanoseconds. ``merge`` makes it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,8 +115,7 @@ def clipped_sum(starts: I64, ends: I64, windows: Intervals) -> I64:
     return covered(np.maximum(ends, starts)) - covered(starts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Painting:
+class Painting(Struct, frozen=True, kw_only=True):
     """Time cut into pieces, each with its topmost layer. Pieces are sorted and cover the range of the cells."""
 
     edges: I64

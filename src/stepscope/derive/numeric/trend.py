@@ -9,10 +9,10 @@ and from a single shift of the level (a neighbour).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from stepscope.tables.records import F64
@@ -28,8 +28,7 @@ _TAIL = 0.3
 _MAX_CORRELATION = 0.9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trend:
+class Trend(Struct, frozen=True, kw_only=True):
     """A straight line through the bins of a series, in its units per unit of x."""
 
     slope: float

@@ -6,10 +6,10 @@ the step waits for input: the user's Python in the input pipeline.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.kinds import KINDS
 from stepscope.derive.numeric import intervals
@@ -35,8 +35,7 @@ _CALLS = [kind for kind, about in KINDS.items() if about.happens == "function ca
 _PIPELINE = [kind for kind, about in KINDS.items() if about.happens == "pipeline"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Happening:
+class Happening(Struct, frozen=True, kw_only=True):
     """Records of one kind and name within one step."""
 
     kind: Kind

@@ -6,10 +6,10 @@ what happened around the step, not in it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.machine import counters, rivals
 
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 NS = 1e9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class Reading(Struct, frozen=True, kw_only=True):
     """One counter around one step."""
 
     name: str

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from stepscope.derive.optrace.trace_view import OpView
@@ -15,8 +15,7 @@ OVERLAP = 0.5
 """Share of the step that a traced step must cover to be that step."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlowOp:
+class SlowOp(Struct, frozen=True, kw_only=True):
     """An op that took longer in one step than in the other traced steps."""
 
     name: str
@@ -27,8 +26,7 @@ class SlowOp:
     """Median of the other traced steps."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepOps:
+class StepOps(Struct, frozen=True, kw_only=True):
     """The ops of one step."""
 
     trace: str

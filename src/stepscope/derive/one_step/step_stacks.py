@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.derive.python import stack_samples
 from stepscope.wire.kinds import Flag, Kind
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
     from stepscope.tables.records import I64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sampled:
+class Sampled(Struct, frozen=True, kw_only=True):
     """Samples of one step at one line of the user's code."""
 
     spot: Spot
@@ -33,8 +33,7 @@ class Sampled:
     """Time that the samples stand for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepStacks:
+class StepStacks(Struct, frozen=True, kw_only=True):
     """The samples of one step's thread within the step."""
 
     count: int

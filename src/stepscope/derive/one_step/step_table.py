@@ -6,10 +6,11 @@ duration, which the medians of the components do not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.derive.numeric import outliers
 from stepscope.derive.one_step import step_numbers
@@ -27,8 +28,7 @@ FEWEST = 8
 """Steady steps without which no step counts as an outlier."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepTable:
+class StepTable(Struct, frozen=True, kw_only=True):
     """The observed steps. Shapes: [row], one for each observed step."""
 
     steps: Steps

@@ -8,10 +8,10 @@ reported separately, together with the CPU time of the writing thread.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import gaps
@@ -32,8 +32,7 @@ DRAWS = 2_000
 LEVEL = 0.95
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaptureCost:
+class CaptureCost(Struct, frozen=True, kw_only=True):
     """The account of one capture. Ratios are None if there are too few steps."""
 
     ratio: float | None = None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.optrace.steps import step_parts
@@ -32,8 +32,7 @@ MOST_RATIO = 0.5
 """Share of a recording that usual steps of the job take, from which the traced calls are parts of these steps."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChosenTraces:
+class ChosenTraces(Struct, frozen=True, kw_only=True):
     """The op traces that could be read, and the names of those that could not."""
 
     views: tuple[OpView, ...]

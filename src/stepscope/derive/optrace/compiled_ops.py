@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.readers.op_names import hlo_type
 from stepscope.tables.optrace import LineKind, PlaneKind
@@ -30,8 +31,7 @@ _NO_PLACE = re.compile(r"dummy_file_name|.*/tensorflow/python/.*")
 _LIBRARIES = ("/site-packages/", "/dist-packages/")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompiledOp:
+class CompiledOp(Struct, frozen=True, kw_only=True):
     """An op of a program."""
 
     name: str
@@ -42,8 +42,7 @@ class CompiledOp:
     """The line that the fewest other ops of its program come through, the innermost of those; None: not known."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompiledOps:
+class CompiledOps(Struct, frozen=True, kw_only=True):
     """All ops that events name. Shapes: ``row``, ``index`` int64[event], rows of events rising, and their op.
 
     A function that is compiled for several shapes is several programs: their ops of the same name, line and origin are

@@ -7,10 +7,11 @@ inside a function, with no user code on the way, counts on the line that called 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.derive.graph.index import NOT_FOUND
 from stepscope.derive.numeric import intervals
@@ -41,8 +42,7 @@ class Line(NamedTuple):
     line: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpTime:
+class OpTime(Struct, frozen=True, kw_only=True):
     """An op of the trace and its origin. Times in picoseconds, of the whole trace."""
 
     name: str
@@ -72,8 +72,7 @@ class OpTime:
         return self.place is not None or self.layer is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class Share(Struct, frozen=True, kw_only=True):
     """Op time of one line, layer or type."""
 
     line: Line | None
@@ -87,8 +86,7 @@ class Share:
     """Share of all op time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpLines:
+class OpLines(Struct, frozen=True, kw_only=True):
     """The ops of a trace, longest self time first."""
 
     ops: tuple[OpTime, ...]

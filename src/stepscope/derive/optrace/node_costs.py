@@ -8,10 +8,11 @@ with these ops, or with the others.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.derive.graph.index import NOT_FOUND
 from stepscope.derive.numeric import intervals
@@ -43,8 +44,7 @@ MOST_TRACING = 0.9
 NEVER, FOREVER = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpShare:
+class OpShare(Struct, frozen=True, kw_only=True):
     """Time of some ops, as ratios of the traced steps' time."""
 
     alone: float

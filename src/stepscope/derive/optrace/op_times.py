@@ -12,10 +12,10 @@ Source: xprof counts the same way (``xplane_to_op_metrics_db.cc``), so the figur
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.optrace import compiled_ops
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from stepscope.tables.records import F64, I64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpRow:
+class OpRow(Struct, frozen=True, kw_only=True):
     """One op on one plane."""
 
     plane: int
@@ -52,8 +51,7 @@ class OpRow:
     """Index into ``CompiledOps.ops``; -1: of no compiled program."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpStats:
+class OpStats(Struct, frozen=True, kw_only=True):
     """All ops of a trace, longest self time first. Shapes: [op]; times in picoseconds."""
 
     plane: I32

@@ -10,10 +10,10 @@ It answers what ``derive.optrace.node_costs`` answers from a trace.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from stepscope.derive.graph import loop_turns
 from stepscope.derive.graph.full_shapes import FullShapes

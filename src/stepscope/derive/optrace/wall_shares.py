@@ -6,10 +6,10 @@ at the same time takes twice as long, but no more of the wall time than alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.graph.index import CALLING
 from stepscope.derive.optrace.host.activity import Activity
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from stepscope.tables.records import F64, I64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WallShares:
+class WallShares(Struct, frozen=True, kw_only=True):
     """Ops by label (``OpView.labels.ops``)."""
 
     wall_ns: F64

@@ -6,8 +6,9 @@ From the outside inwards, as long as one function has most of what the one aroun
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.derive.python import line_weights, stack_samples
 
@@ -24,8 +25,7 @@ Path = tuple["Spot", ...]
 """The user's frames of a stack, outermost first, each function once."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Function:
+class Function(Struct, frozen=True, kw_only=True):
     """A function of the user's, with what it calls."""
 
     file: str

@@ -6,8 +6,9 @@ add ops to a graph are not eager: they run nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.derive.numeric import proportion
 from stepscope.derive.python import stack_samples
@@ -35,8 +36,7 @@ MIN_OPS_RATIO = 0.25
 ones; Keras' own Python around its compiled function has next to none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EagerTime:
+class EagerTime(Struct, frozen=True, kw_only=True):
     """Shares of the time of all samples of the steady steps."""
 
     eager_ratio: float

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.derive.numeric import intervals
 from stepscope.model.log.eager import EagerOp, EagerOps
@@ -37,8 +38,7 @@ NOTHING_NEW_RATIO = 0.02
 """Share of ops that give something new below which a loop does the same from turn to turn: a benchmark."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EagerLooks:
+class EagerLooks(Struct, frozen=True, kw_only=True):
     """All looks together."""
 
     looks: int

@@ -7,8 +7,9 @@ to, or adds to a sum, carries nothing that another turn reads.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.derive.python import loop_source
 
@@ -32,8 +33,7 @@ _PARTS_OF_MODELS = frozenset(
 """Names of what a loop goes over if its turns work on different variables: no arrays could hold them all."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoopLines:
+class LoopLines(Struct, frozen=True):
     """First and last line of a loop."""
 
     first: int

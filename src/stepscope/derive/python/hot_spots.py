@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.derive.numeric import proportion
 from stepscope.derive.python import line_weights, stack_samples
@@ -17,8 +19,7 @@ if TYPE_CHECKING:
     from stepscope.model.report.components import ComponentName
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HotSpot:
+class HotSpot(Struct, frozen=True, kw_only=True):
     """User code sampled within a component, grouped by function and by the statement of the loop."""
 
     culprit: Spot

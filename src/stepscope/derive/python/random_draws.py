@@ -7,8 +7,10 @@ executed, no types are known. What is drawn by code of other files is not seen: 
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from stepscope.derive.python import loop_source
 
@@ -42,8 +44,7 @@ _LOOPS = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.Gener
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
-@dataclass(frozen=True, slots=True)
-class Draw:
+class Draw(Struct, frozen=True):
     """A call that draws."""
 
     name: str
@@ -55,8 +56,7 @@ class Draw:
     """Whether the source shows work before it, in these functions; None: the source is not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(Struct, frozen=True):
     """The line at which a function draws, or calls what does."""
 
     first: int
@@ -64,8 +64,7 @@ class Turn:
     line: int
 
 
-@dataclass(slots=True)
-class _File:
+class _File(Struct):
     """What the names of one file stand for."""
 
     functions: dict[str, list[_Function]] = field(default_factory=dict)

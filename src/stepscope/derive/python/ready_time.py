@@ -10,8 +10,9 @@ lines at which there was no look.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from stepscope.derive.python.stack_samples import weight_of
 

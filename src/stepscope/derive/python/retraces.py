@@ -5,10 +5,10 @@ Traces are recorded also in gaps of the duty cycle: steps of which only a part w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.numeric import intervals
 from stepscope.model.log.events import Traced
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from stepscope.tables.records import I64, Bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetraceGroup:
+class RetraceGroup(Struct, frozen=True, kw_only=True):
     """Traces of one Python function for one reason, within the steady steps."""
 
     traces: tuple[Traced, ...]

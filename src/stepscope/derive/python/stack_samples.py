@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.derive.python import line_weights
 from stepscope.derive.python.framework_files import AGENT, is_framework
@@ -73,8 +74,7 @@ _PER_CALL = ("CallSpec.", "CallContext.")
 """Objects that Keras makes in each call of a layer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spot:
+class Spot(Struct, frozen=True, kw_only=True):
     """A line of code on a stack."""
 
     file: str
@@ -83,8 +83,7 @@ class Spot:
     own: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class Sample(Struct, frozen=True, kw_only=True):
     """One sample of the step thread."""
 
     at: int

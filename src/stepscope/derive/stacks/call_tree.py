@@ -6,10 +6,10 @@ often the function stands on its stack (recursion).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.tables.stacks import UNKNOWN
 
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from stepscope.tables.stacks import Frame, StackProfile
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Totals:
+class Totals(Struct, frozen=True, kw_only=True):
     """Self and total of each stack or function. float64[n], in the unit of the column that was summed."""
 
     self_weight: F64

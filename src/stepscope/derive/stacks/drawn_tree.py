@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.derive.stacks.call_tree import stack_totals
 from stepscope.readers.stacks.chains import Chains
@@ -42,8 +43,7 @@ def drawn(profile: StackProfile) -> StackProfile:
     return replace(profile, frames=builder.frames, stacks=builder.stacks, samples=replace(samples, stack=stack))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
+class Cut(Struct, frozen=True, kw_only=True):
     """Summary of what was merged."""
 
     stacks: int

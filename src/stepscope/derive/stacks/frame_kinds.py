@@ -8,10 +8,10 @@ kernel code: those entries are a short list of symbols, and the kernel never cal
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from stepscope.tables.stacks import Frame, FrameKind
 

@@ -7,10 +7,11 @@ the outermost frames decide, which are a short list. Sources that know only name
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.derive.stacks.op_of_pool_thread import OP_TRACE
 from stepscope.derive.stacks.splice import without_python
@@ -47,8 +48,7 @@ _MACHINE = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Health:
+class Health(Struct, frozen=True, kw_only=True):
     """Shares of a profile's weight. ``truncated_ratio`` is None if the source does not say."""
 
     unresolved_leaf_ratio: float

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.tables.stacks import UNKNOWN, SampleTable, StackBuilder, StackProfile
 
@@ -19,8 +20,7 @@ MODULE = "<module>"
 """Function of a Python file's own code."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class Pair(Struct, frozen=True, kw_only=True):
     """Two profiles whose stacks are numbered by one tree."""
 
     before: StackProfile

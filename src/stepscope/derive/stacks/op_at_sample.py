@@ -19,10 +19,11 @@ from __future__ import annotations
 import bisect
 import enum
 from collections import defaultdict
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.derive.graph.index import CALLING, GraphIndex
 from stepscope.derive.optrace import line_times
@@ -196,8 +197,7 @@ class OpTimeline:
         return line_times.origin(self._index, self._index.node_of(name, kind)).place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Sample:
+class _Sample(Struct, frozen=True, kw_only=True):
     """A sample in generated code."""
 
     at_ns: int

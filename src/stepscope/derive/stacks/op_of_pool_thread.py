@@ -13,10 +13,10 @@ import bisect
 import functools
 import re
 from collections import defaultdict
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from stepscope.readers import native_names
 from stepscope.tables.stacks import UNKNOWN, FrameKind, StackBuilder, StackFlag

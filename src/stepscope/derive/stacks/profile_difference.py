@@ -20,10 +20,10 @@ Kish, Survey Sampling, 1965 (effective number of weighted samples).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.stacks.call_tree import function_keys, function_totals, stack_totals
 from stepscope.tables.stacks import UNKNOWN
@@ -71,8 +71,7 @@ Basis = Literal["work", "share"]
 """work: both cover known amounts of work, equal unless given. share: only proportions are compared."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(Struct, frozen=True, kw_only=True):
     """A weight before and after, and the significance of the difference."""
 
     before: float
@@ -94,8 +93,7 @@ class Change:
         return self.p_value < ALPHA
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionChange:
+class FunctionChange(Struct, frozen=True, kw_only=True):
     """The change of a function: in its own code, and with everything that it calls."""
 
     function: Frame
@@ -103,8 +101,7 @@ class FunctionChange:
     total: Change
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class Difference(Struct, frozen=True, kw_only=True):
     """Differences between two profiles."""
 
     basis: Basis
@@ -280,8 +277,7 @@ def _whole(before: float, after: float, amount: float, sample_weights: tuple[flo
     return Change(before=before, after=after, expected=before * amount, p_value=p_value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Tested:
+class _Tested(Struct, frozen=True, kw_only=True):
     """The adjusted p-value of each item, and whether it could have been significant at all."""
 
     p_values: F64

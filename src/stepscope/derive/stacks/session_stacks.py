@@ -8,10 +8,10 @@ event, "off-cpu": the innermost frame says what the thread waited for.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from stepscope.derive.python import notebook_cells
 from stepscope.derive.stacks import memory_stacks, op_at_sample

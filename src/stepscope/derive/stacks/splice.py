@@ -20,10 +20,11 @@ from __future__ import annotations
 import bisect
 import functools
 import itertools
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.derive.stacks.frame_kinds import kind_of
 from stepscope.derive.stacks.interpreter_runs import Chains, Run, Runs, filled
@@ -55,8 +56,7 @@ def runs_python(frame: Frame) -> bool:
     return frame.function.startswith(_EVALUATES)
 
 
-@dataclass(frozen=True, slots=True)
-class _Python:
+class _Python(Struct, frozen=True):
     """The Python frames at a moment, root to leaf."""
 
     frames: tuple[Frame, ...]

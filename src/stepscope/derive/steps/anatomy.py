@@ -11,10 +11,10 @@ afterwards (``derive.input.pipeline``, ``wait_ns_per_execution``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps.steps import names_of
@@ -39,8 +39,7 @@ _COLUMNS: dict[str, int] = {name: column for column, name in enumerate(COMPONENT
 _NESTED_LOOPS = frozenset({"evaluate", "predict"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Anatomy:
+class Anatomy(Struct, frozen=True, kw_only=True):
     """The split of the steady steps. ``per_step`` float64[steady step, component] in ns, columns as COMPONENTS."""
 
     per_step: F64

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.numeric import intervals
 
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from stepscope.wire.kinds import Kind
 
 
-@dataclass(frozen=True, slots=True)
-class Calls:
+class Calls(Struct, frozen=True):
     """Calls of some kinds on one thread, sorted by their starts. Shapes: [call]; times ns since session start."""
 
     records: RecordTable

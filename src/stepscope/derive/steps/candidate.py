@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from stepscope.model.log.events import Name
@@ -21,8 +22,7 @@ Place = tuple[str, str, int, str]
 """(text, file, line, role): identifies calls of one kind as the same, whatever thread makes them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class Candidate(Struct, frozen=True, kw_only=True):
     """A repeating call that may make a step."""
 
     rank: int

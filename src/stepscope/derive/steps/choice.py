@@ -7,10 +7,11 @@ as ``session.step_choice`` in report.json.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import branches
@@ -56,16 +57,14 @@ MARKS = frozenset(kinds_with(Trait.MARK))
 FORWARD = frozenset({"prediction", "call"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class LeftOut(Struct, frozen=True, kw_only=True):
     """The candidates that one rule dropped."""
 
     rule: str
     candidates: tuple[Candidate, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
+class Chosen(Struct, frozen=True, kw_only=True):
     """The remaining candidates, the step first."""
 
     candidates: tuple[Candidate, ...]

@@ -7,10 +7,10 @@ which the fit evaluates count as steady, in proportion to the steps that were ob
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import gaps

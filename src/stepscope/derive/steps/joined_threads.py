@@ -7,10 +7,10 @@ lanes. The main thread keeps its id, and so does a thread that no other one prec
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from stepscope.model.log.events import Name, ThreadSeen
 from stepscope.wire.kinds import Trait, kinds_with

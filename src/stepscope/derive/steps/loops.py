@@ -6,10 +6,10 @@ edge of a fit, its steps seem to cover less; fits that each contain a gap have n
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from stepscope.derive.numeric import intervals
 from stepscope.wire.kinds import Kind

@@ -6,10 +6,10 @@ call that makes a step to the end of the next, so what follows a call belongs to
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.numeric import outliers
 from stepscope.derive.steps.epochs import EPOCH_END as EPOCH_END_HOOK
@@ -32,8 +32,7 @@ FEWEST_STEPS = 16
 """Steps without which none counts as slow."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Calls:
+class Calls(Struct, frozen=True, kw_only=True):
     """The calls that make the steps of a process."""
 
     anchors: frozenset[tuple[int, int]]
@@ -42,8 +41,7 @@ class Calls:
     """0: any."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moments:
+class Moments(Struct, frozen=True, kw_only=True):
     """Moments at which a condition held, by time. Shapes: int64[moment], ns since session start."""
 
     start_ns: I64

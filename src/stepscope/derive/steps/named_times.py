@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.numeric import intervals
 from stepscope.wire.kinds import Kind
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from stepscope.model.log.events import Name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedTime:
+class NamedTime(Struct, frozen=True, kw_only=True):
     """Time of the records of one name within the steady steps."""
 
     name: Name

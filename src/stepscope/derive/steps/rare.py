@@ -11,10 +11,10 @@ extrapolated from their number:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.steps import gaps
 from stepscope.wire.kinds import Kind, Trait, kinds_with
@@ -30,8 +30,7 @@ SPREAD = 2.0
 """Standard errors on both sides of a mean distance."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rare:
+class Rare(Struct, frozen=True, kw_only=True):
     """Calls of the steps' thread while its steps were counted."""
 
     calls: int

@@ -9,10 +9,10 @@ traces, first iterator fill), single pauses between two training loops and those
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from stepscope.derive.kinds import KINDS
 from stepscope.derive.numeric import intervals

@@ -10,10 +10,10 @@ a step.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import call_sizes, choice, evaluations, step_finder
@@ -36,8 +36,7 @@ AS_OFTEN_RATIO = 0.9
 """Calls of the one for each of the other above which a step contains both: the run may begin or end between them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Maker:
+class Maker(Struct, frozen=True, kw_only=True):
     """One maker: the steps of each of its threads."""
 
     purpose: MakerKind

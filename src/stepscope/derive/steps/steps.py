@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import gaps
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from stepscope.tables.records import I64, Bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Steps:
+class Steps(Struct, frozen=True, kw_only=True):
     """The steps of one thread of one worker. Shapes: [step]; times ns since session start."""
 
     worker: Worker

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.steps import gaps
 
@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Total:
+class Total(Struct, frozen=True, kw_only=True):
     """All steps after the warm-up, without pauses between two training loops."""
 
     count: int

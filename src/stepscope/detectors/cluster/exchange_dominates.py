@@ -26,8 +26,9 @@ TensorFlow's guide to multi-worker training; scaling of synchronous data paralle
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.cluster import exchange, lost_packets, members
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, severity_of
@@ -57,8 +58,7 @@ MEND_THE_LINK = Remedy(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.25)

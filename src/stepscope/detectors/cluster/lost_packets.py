@@ -34,8 +34,9 @@ RFC 6298 (retransmission timer); Linux, net.ipv4.tcp_retries1 and tracepoint tcp
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.cluster import lost_packets, members
 from stepscope.detectors.base import Detector, Seen, Signal
@@ -49,8 +50,7 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.03)

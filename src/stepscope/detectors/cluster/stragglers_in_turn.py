@@ -27,10 +27,10 @@ Delay costs of wait states (Boehme et al., TOPC 2016); what-if analysis of strag
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.causes.cluster import members, slow_turns, stragglers, waits
 from stepscope.detectors.base import Detector, Seen, Signal
@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.05)

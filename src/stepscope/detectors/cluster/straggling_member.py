@@ -33,10 +33,10 @@ Delay costs of wait states (Boehme et al., TOPC 2016); what-if analysis of strag
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.causes.cluster import members, stragglers, traced_ranks, waits
 from stepscope.causes.general import spent_lines
@@ -67,8 +67,7 @@ FEW_TRACED = 5
 COMPUTING = frozenset(members.COMPUTING)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = stragglers.MIN_RATIO

@@ -27,10 +27,10 @@ Delay costs of wait states (Boehme et al., TOPC 2016).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.causes.cluster import stragglers, straggling_replica
 from stepscope.detectors.base import Detector, Seen, Signal
@@ -48,8 +48,7 @@ MIN_PART = 0.2
 MOST_LINES = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds, as of members (DST001)."""
 
     min_ratio: Ratio = stragglers.MIN_RATIO

@@ -29,8 +29,9 @@ TicTac: Accelerating Distributed Deep Learning with Communication Scheduling (Ha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.cluster import transfers_out_of_order
 from stepscope.derive.optrace.exchange.step_graph import short_task
@@ -47,8 +48,7 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.05)

@@ -25,10 +25,10 @@ by the number of replicas.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.causes.cluster import members, waits
 from stepscope.detectors.base import Detector, Seen, Signal
@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_difference: Ratio = Ratio(waits.UNEVEN)

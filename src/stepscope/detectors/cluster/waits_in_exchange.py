@@ -24,8 +24,9 @@ Wait states (Boehme et al., TOPC 2016): waiting at a collective is caused elsewh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.cluster.members import COLLECTIVE
 from stepscope.detectors.base import Detector, Seen, Signal
@@ -42,8 +43,7 @@ if TYPE_CHECKING:
 SERVER = "ps"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.10)

@@ -28,8 +28,9 @@ TensorFlow: tf.debugging.enable_check_numerics ("comes at a performance cost"), 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
 from stepscope.detectors.shared import graph_pattern, trace_evidence
@@ -57,16 +58,14 @@ CHECKS = (
 """Ops that only these modes create. Source: tensorflow/python/debug/lib."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.10)
     """Of the traced steps."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Cost:
+class _Cost(Struct, frozen=True, kw_only=True):
     """Cost of the checks, as shares of the traced steps."""
 
     checks: float

@@ -28,8 +28,9 @@ TensorFlow guide "Optimize TensorFlow performance using the Profiler"; tensorflo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.host import profiler_left_on
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of, severity_of
@@ -48,8 +49,7 @@ SLOWER = {"": (0.06, 0.0, 0.5), "run-metadata": (0.5, 0.0, 1.6)}
 docs/detectors.md); runs of a session with a full trace 1.6 on runs of 0.2 ms, 0.1 on runs of 23 ms."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_time_ratio: Ratio = Ratio(0.2)

@@ -33,10 +33,10 @@ Keras documentation of Model.compile, steps_per_execution; FSE'22 study, imprope
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.causes.host import eager_time, unrolled_python_loop
 from stepscope.causes.job import purpose
@@ -59,8 +59,7 @@ CALL_NS = 200_000
 300 us with TensorFlow 2.21."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     max_batch: int = 8
@@ -75,8 +74,7 @@ class Params:
     """Batch for which the gain is modelled; at most 32 times the batch."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Batches:
+class _Batches(Struct, frozen=True, kw_only=True):
     """Samples of a batch, batches of a pass or of the run, and where user code makes them."""
 
     size: int

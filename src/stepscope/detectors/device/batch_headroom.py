@@ -29,8 +29,9 @@ TensorFlow API: tf.config.experimental.get_memory_info. FSE'22 study, "Model: im
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.system import gpu
 from stepscope.causes.system.gpu import no_gpu
@@ -48,8 +49,7 @@ USABLE = 0.9
 """Of the device's memory: the rest is CUDA's context, fragmentation and work space of libraries."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_growth: float = 2.0

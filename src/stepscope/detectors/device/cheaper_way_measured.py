@@ -29,8 +29,9 @@ Decision 0044.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.graph import op_limits
 from stepscope.derive.graph.index import NOT_FOUND
@@ -76,8 +77,7 @@ _REMEDIES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_saved: Ratio = Ratio(0.03)

@@ -25,10 +25,10 @@ NVML API reference, nvmlUtilization_t; training-pipeline analysis (Rand 2020).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.causes.system import gpu
 from stepscope.causes.system.gpu import no_gpu
@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps_view import StepsView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_busy_ratio: Ratio = Ratio(0.95)

@@ -26,10 +26,10 @@ Training-pipeline analysis (Rand 2020), the case of frames ten times as large; t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.causes.input import unread_input, widened_elements
 from stepscope.derive.numeric import intervals
@@ -50,8 +50,7 @@ if TYPE_CHECKING:
     from stepscope.tables.place import Place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.10)

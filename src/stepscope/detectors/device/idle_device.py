@@ -28,8 +28,9 @@ TensorFlow: Install with pip, Use a GPU. FSE'22 study, "Processor: not using GPU
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.system import gpu
 from stepscope.causes.system.gpu import no_gpu
@@ -44,8 +45,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps_view import StepsView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     max_busy_ratio: Ratio = Ratio(0.01)

@@ -27,8 +27,9 @@ NVIDIA Nsight Systems, "GPU starvation"; TensorFlow: optimize GPU performance wi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.derive.optrace.steps import readbacks
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
@@ -45,8 +46,7 @@ if TYPE_CHECKING:
     from stepscope.tables.findings import Evidence
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.25)

@@ -27,8 +27,9 @@ Training-pipeline analysis (Rand 2020), late start of the device.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.system import gpu
 from stepscope.causes.system.gpu import no_gpu
@@ -42,8 +43,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps_view import StepsView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_start_s: float = 20.0

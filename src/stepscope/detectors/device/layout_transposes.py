@@ -26,10 +26,10 @@ TensorFlow: generic_layout_optimizer.cc; NVIDIA: tensor layouts of convolutional
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.optrace.device import device_work
@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     from stepscope.tables.records import I64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.05)

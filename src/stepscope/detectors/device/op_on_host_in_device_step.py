@@ -26,10 +26,10 @@ TensorFlow guide, "Use a GPU": logging device placement; `tf.debugging.set_log_d
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.optrace import loop_python
@@ -48,8 +48,7 @@ if TYPE_CHECKING:
     from stepscope.tables.records import I64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.10)

@@ -29,8 +29,9 @@ Decision 0044; docs/benchmarks/op-limits.md has the ratios of tuned programs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.graph import op_limits, sharing
 from stepscope.causes.system import contention
@@ -47,8 +48,7 @@ if TYPE_CHECKING:
     from stepscope.tables.findings import Severity
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_saved_low: Ratio = Ratio(0.03)

@@ -26,10 +26,10 @@ XLA: fusion; HolisticTraceAnalysis, "kernel wait" idle time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.detectors.shared import op_places, trace_evidence
@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.10)

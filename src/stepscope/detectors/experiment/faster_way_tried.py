@@ -25,8 +25,9 @@ Decisions 0047 and 0056.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of, severity_of
 from stepscope.tables.findings import Evidence, Remedy
@@ -46,8 +47,7 @@ CONFIDENCE = 0.95
 """The level of the intervals is 99 %; the same command on another day is another experiment."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_saved: Ratio = Ratio(0.03)

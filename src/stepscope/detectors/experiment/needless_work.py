@@ -28,8 +28,9 @@ Decisions 0052 and 0056.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of, severity_of
 from stepscope.detectors.costs import compute_ratio
@@ -57,8 +58,7 @@ _CAUSES: dict[str, Cause] = {
 """All other kinds are inefficient uses of the API."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_saved: Ratio = Ratio(0.03)

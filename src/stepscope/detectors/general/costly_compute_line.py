@@ -31,8 +31,9 @@ TensorFlow guide on XLA; FSE'22 study, inefficient model structure.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.general import compute_lines, hot_function
 from stepscope.causes.general.hot_function import DENSE
@@ -51,8 +52,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps_view import StepsView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.20)

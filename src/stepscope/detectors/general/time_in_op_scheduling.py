@@ -32,10 +32,10 @@ TensorFlow guide on XLA; Keras documentation of Model.compile, steps_per_executi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.causes.general import spent_lines
 from stepscope.causes.host import gil_contention, unrolled_python_loop
@@ -63,8 +63,7 @@ SURE = 0.5
 """Share of a loop's part that larger ops save at least: a few of them stay."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.20)

@@ -30,10 +30,10 @@ py-spy and pyinstrument on sampling bias.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from stepscope.derive import unmeasured
 from stepscope.derive.ledger import wrapped_calls
@@ -70,8 +70,7 @@ WAITS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params(general_loss.Params):
+class Params(general_loss.Params, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_waiting_ratio: Ratio = Ratio(0.7)

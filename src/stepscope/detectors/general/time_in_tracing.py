@@ -27,8 +27,9 @@ TensorFlow guide "Better performance with tf.function".
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from stepscope.causes.general import step_without
 from stepscope.causes.host import rebuilt_in_loop

@@ -31,8 +31,9 @@ proc(5), futex(2), socket(7); py-spy on idle threads.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.general import waits
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of, step_ns
@@ -63,8 +64,7 @@ _CAUSES: dict[str, Cause] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.05)

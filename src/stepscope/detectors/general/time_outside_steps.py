@@ -35,8 +35,9 @@ FSE'22 study, slow initialization; TensorFlow guide "Better performance with tf.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from stepscope.causes.general import phase_lines, spent_lines, turn_times
 from stepscope.derive.ledger import outside
@@ -58,8 +59,7 @@ if TYPE_CHECKING:
     from stepscope.tables.findings import Stage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params(general_loss.Params):
+class Params(general_loss.Params, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_clear_ratio: Ratio = Ratio(0.2)

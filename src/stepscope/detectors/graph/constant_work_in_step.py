@@ -33,8 +33,9 @@ TensorFlow guide "Better performance with tf.function", captured tensors; FSE'22
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.graph import constant_work_in_step
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
@@ -55,8 +56,7 @@ _NAMED = 2
 """Maximum number of op types in a title."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.10)

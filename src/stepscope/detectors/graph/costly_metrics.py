@@ -30,8 +30,10 @@ inefficient API usage.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.causes.graph import costly_metrics, repeated_forward_pass
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
@@ -49,8 +51,7 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.15)

@@ -34,8 +34,9 @@ flush-to-zero.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.graph import slow_values
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
@@ -54,8 +55,7 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_denormal_ratio: Ratio = Ratio(0.001)

@@ -53,8 +53,9 @@ FSE'22 study, inefficient model structure.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.general import compute_lines
 from stepscope.causes.graph import dense_update_of_table, heavy_ops
@@ -83,8 +84,7 @@ MOST = 0.5
 """Share of the time on all rows from which lines of the user's code are named for it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.10)
@@ -97,8 +97,7 @@ class Params:
     """Share of the table's rows that a look-up does not touch: a small table is touched as a whole anyway."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Cost:
+class _Cost(Struct, frozen=True, kw_only=True):
     """Cost of the work on all rows of the tables."""
 
     share: OpShare

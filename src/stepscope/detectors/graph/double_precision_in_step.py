@@ -28,8 +28,9 @@ TensorFlow guide, "Tensors": conversion of NumPy arrays.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.graph import precision, whole_arrays
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
@@ -50,8 +51,7 @@ GAIN, LEAST, MOST = 0.6, 0.5, 0.8
 (measured on the pair above)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.10)

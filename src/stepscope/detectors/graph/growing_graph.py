@@ -28,8 +28,9 @@ TensorFlow documentation of Graph.finalize; FSE'22 study, confusion with computa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.host import growing_graph
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
@@ -45,8 +46,7 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.03)

@@ -40,8 +40,9 @@ API usage.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.graph import invariant_work_in_loop
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
@@ -61,8 +62,7 @@ _NAMED = 2
 """Maximum number of op types in a title."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.10)
@@ -71,8 +71,7 @@ class Params:
     """Elements that a costly op works on: a matrix of 30 x 30 costs no more than starting its op."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Cost:
+class _Cost(Struct, frozen=True, kw_only=True):
     """Cost of the work in one loop."""
 
     share: OpShare

@@ -38,8 +38,9 @@ Simonyan and Zisserman, "Very Deep Convolutional Networks", ICLR 2015, section 2
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.graph import large_kernel_convolution
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
@@ -60,8 +61,7 @@ LEAST = 0.5
 """Part of the saving that is certain: small convolutions run less efficiently."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.05)
@@ -70,8 +70,7 @@ class Params:
     """Share of the multiplications: 7 x 7, as many tuned networks have it, is above it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Cost:
+class _Cost(Struct, frozen=True, kw_only=True):
     """Cost of all of them."""
 
     share: OpShare

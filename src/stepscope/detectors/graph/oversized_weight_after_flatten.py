@@ -30,8 +30,9 @@ FSE'22 study, improper model parameter: "Dense too large after Flatten" (Stack O
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.graph import whole_arrays
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
@@ -47,8 +48,7 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.25)

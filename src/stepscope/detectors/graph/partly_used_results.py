@@ -34,8 +34,9 @@ FSE'22 study, inefficient model structure.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.graph import full_jacobians, partly_used_results
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
@@ -58,8 +59,7 @@ SMALL = 0.1
 """Share below which a fraction says more than percent."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.10)

@@ -29,8 +29,9 @@ are RNNs", ICML 2020; FSE'22 study, inefficient model structure.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.graph import products_in_wrong_order
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
@@ -48,8 +49,7 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.10)
@@ -60,8 +60,7 @@ class Params:
     """Elements of the matrix between the products; without a trace a smaller one is not asked about."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Cost:
+class _Cost(Struct, frozen=True, kw_only=True):
     """Cost of all chains of a step."""
 
     share: OpShare

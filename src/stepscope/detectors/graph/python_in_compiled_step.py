@@ -30,8 +30,9 @@ Documentation of `tf.py_function` and `tf.numpy_function` on the interpreter loc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.input import random_input
 from stepscope.derive.input import pipeline_python
@@ -55,8 +56,7 @@ LEAST = 0.5
 measurements, 2.1 to 3.0 times for functions that do next to nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.10)

@@ -33,10 +33,10 @@ JAX documentation, "jax_explain_cache_misses"; XLA: shapes are part of a program
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.detectors.shared import trace_evidence
@@ -68,8 +68,7 @@ MAX_CHANGES = 2
 """Maximum number of parameters named in the title."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.10)

@@ -26,8 +26,9 @@ TensorFlow guide on tf.function, section "Controlling retracing".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.derive.python import retraces
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
@@ -42,8 +43,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps_view import StepsView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.03)

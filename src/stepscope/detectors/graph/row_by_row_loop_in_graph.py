@@ -36,8 +36,9 @@ TensorFlow: `tf.vectorized_map` on its speed against `tf.map_fn`; while_v2.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.derive.graph import independent_loops
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
@@ -57,16 +58,14 @@ START_NS = 10_000
 """Time for starting an op, in which smaller ops are negligible. Measured in traces of loops: 5 to 20 us."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.10)
     """Share of the traced steps that working on the whole batch is predicted to save."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Cost:
+class _Cost(Struct, frozen=True, kw_only=True):
     """Cost of the loops of a step."""
 
     loops: list[IndependentLoop]

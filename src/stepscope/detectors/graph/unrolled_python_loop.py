@@ -34,8 +34,9 @@ TensorFlow guide on tf.function, section "Loops"; FSE'22 study, confusion with c
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.host import unrolled_python_loop
 from stepscope.derive.python import stack_samples
@@ -50,8 +51,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps_view import StepsView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.15)

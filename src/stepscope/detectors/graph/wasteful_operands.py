@@ -58,8 +58,9 @@ broadcasting rules; FSE'22 study, inefficient API usage.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.graph.operands import wasteful_operands
 from stepscope.derive.graph.independent_loops import ARGUMENT
@@ -80,16 +81,14 @@ if TYPE_CHECKING:
     from stepscope.tables.place import Place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.10)
     """Needless share of the traced steps."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Cost:
+class _Cost(Struct, frozen=True, kw_only=True):
     """What the operands cost."""
 
     ops: float

@@ -29,8 +29,9 @@ TensorFlow guide on tf.function, "Controlling retracing": pass tensors; FSE'22 s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.graph import wide_inputs
 from stepscope.derive.numeric import proportion
@@ -51,8 +52,7 @@ CONVERSION = ("/framework/constant_op.py", "convert_to_eager_tensor")
 """File and function that convert an array to a tensor. Source: TensorFlow 2.15 to 2.21."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.15)

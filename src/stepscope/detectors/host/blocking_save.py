@@ -29,10 +29,10 @@ tf.train.Checkpoint and CheckpointOptions documentation; training-pipeline analy
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.steps import epochs, rare
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
@@ -50,8 +50,7 @@ if TYPE_CHECKING:
     from stepscope.tables.records import Bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.05)

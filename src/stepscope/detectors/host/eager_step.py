@@ -33,8 +33,9 @@ TensorFlow guide "Better performance with tf.function"; FSE'22 study, confusion 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.host import eager_looks, eager_time, element_loop
 from stepscope.derive.python import doing, value_reads
@@ -56,8 +57,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps_view import StepsView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_eager_ratio: Ratio = Ratio(0.25)
@@ -149,8 +149,7 @@ def _known(view: StepsView) -> float:
     return looks.again_ratio if looks is not None and looks.fresh_ratio >= NOTHING_NEW_RATIO else 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Beside:
+class _Beside(Struct, frozen=True, kw_only=True):
     """The part of the steps that is a tf.function, and why the rest is not."""
 
     text: str

@@ -30,8 +30,9 @@ TensorFlow guide "Better performance with tf.function"; training-pipeline analys
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.components import Trait, components_with
@@ -47,8 +48,7 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.05)

@@ -29,8 +29,9 @@ TensorFlow source, DirectSession::GetOrCreateExecutors; FSE'22 study, confusion 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.host import new_fetches_each_run
 from stepscope.causes.job import purpose
@@ -48,8 +49,7 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.05)

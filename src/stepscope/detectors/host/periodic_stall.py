@@ -28,8 +28,9 @@ Python documentation of gc.freeze; FSE'22 study; training-pipeline analysis (Ran
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.host import statement_role
 from stepscope.causes.input import data_loader_wait, input_cause
@@ -52,8 +53,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps_view import StepsView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.03)

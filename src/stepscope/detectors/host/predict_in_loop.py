@@ -30,10 +30,10 @@ Keras documentation of Model.predict ("for small numbers of inputs ... directly 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.causes.job import purpose
 from stepscope.derive.numeric import intervals
@@ -53,8 +53,7 @@ if TYPE_CHECKING:
     from stepscope.tables.records import I64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_calls: int = 10

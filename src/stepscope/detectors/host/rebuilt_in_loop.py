@@ -32,8 +32,9 @@ documentation of `clear_session`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.host import rebuilt_in_loop
 from stepscope.causes.host.rebuilt_in_loop import COMPILED, RECOMPILED
@@ -49,8 +50,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps_view import StepsView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.05)

@@ -31,8 +31,9 @@ FSE'22 study, inefficient API usage; common subexpression elimination, which a g
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.host import eager_looks, gradients_one_by_one
 from stepscope.causes.job import purpose
@@ -49,8 +50,7 @@ if TYPE_CHECKING:
     from stepscope.model.log.eager import EagerOp
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.10)

@@ -25,10 +25,10 @@ callback costs nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.causes.general import waits
 from stepscope.derive.numeric import concentration, intervals
@@ -53,8 +53,7 @@ if TYPE_CHECKING:
     from stepscope.tables.records import F64, I64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_batch_ratio: Ratio = Ratio(0.05)

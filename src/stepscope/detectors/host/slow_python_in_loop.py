@@ -35,8 +35,9 @@ py-spy and pyinstrument on sampling bias; TensorFlow profiler's "all others" (xp
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from stepscope.causes.host import statement_role
 from stepscope.derive import unmeasured

@@ -25,10 +25,10 @@ tf.summary and keras.callbacks.TensorBoard, `update_freq` and `histogram_freq`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of, in_steps
 from stepscope.tables.findings import Evidence, Remedy
@@ -45,8 +45,7 @@ if TYPE_CHECKING:
 HOUR_S = 3600.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_bytes_per_hour: float = float(1 << 30)

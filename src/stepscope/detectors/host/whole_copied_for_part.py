@@ -27,8 +27,9 @@ TensorFlow documentation of ResourceVariable (copy-on-read mode); FSE'22 study, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.host import eager_looks
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
@@ -48,8 +49,7 @@ FREED = 1.4
 """What a copy takes at most, in times of the op that makes it: its memory is given back afterwards."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.05)

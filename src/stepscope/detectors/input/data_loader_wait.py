@@ -39,8 +39,9 @@ PyTorch's performance tuning guide, "enable asynchronous data loading"; training
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.input import data_loader_wait, input_work
 from stepscope.causes.system import contention
@@ -57,8 +58,7 @@ if TYPE_CHECKING:
     from stepscope.tables.place import Place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_lost_ratio: Ratio = Ratio(0.15)

@@ -28,8 +28,9 @@ TensorFlow guide "Better performance with the tf.data API"; training-pipeline an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.input import function_lines, input_cpu
 from stepscope.causes.input.input_work import PASSING_ON
@@ -46,8 +47,7 @@ if TYPE_CHECKING:
     from stepscope.tables.place import Place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_cpu_ratio: Ratio = Ratio(0.30)

@@ -25,8 +25,9 @@ TensorFlow guide "tf.data: Build TensorFlow input pipelines"; FSE'22 study, inef
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.input import iterator_made_each_step
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
@@ -42,8 +43,7 @@ if TYPE_CHECKING:
     from stepscope.tables.place import Place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.10)

@@ -31,8 +31,9 @@ TensorFlow: Dataset.bucket_by_sequence_length; Keras: pad_sequences.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.derive.graph.index import CALLING
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
@@ -62,8 +63,7 @@ BUCKETS = 1.25
 """Positions that a batch of similar lengths needs, over their mean: buckets are powers of two, or steps."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     max_used_ratio: Ratio = Ratio(0.5)
@@ -72,8 +72,7 @@ class Params:
     """Share of the steps in ops on padded tensors."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Cost:
+class _Cost(Struct, frozen=True, kw_only=True):
     """Cost of the padding."""
 
     padded: float

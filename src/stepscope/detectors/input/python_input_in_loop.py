@@ -33,7 +33,6 @@ tf.data performance guide, prefetching; training-pipeline analysis (Rand 2020), 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.host import statement_role
@@ -57,8 +56,7 @@ MOST = 0.5
 """Of the preparation: making batches ahead is advised first only if it saves that much of it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params(loop_python.Params):
+class Params(loop_python.Params, frozen=True, kw_only=True):
     """Thresholds."""
 
     handover: Ns = Ns(MAX_HANDOVER_NS)

@@ -26,8 +26,9 @@ tf.data performance guide, vectorising; TensorFlow documentation of Dataset.redu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.derive.input.stage_totals import family
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
@@ -46,8 +47,7 @@ TAKES_APART = frozenset({"Unbatch", "FlatMap", "Interleave"})
 """Transformations that may give single rows of the batches before them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.25)

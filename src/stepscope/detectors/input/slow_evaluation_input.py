@@ -29,8 +29,9 @@ tf.data performance guide, on caching; the kernel of `CacheDataset`, which disca
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.input import random_input, slow_evaluation_input
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
@@ -45,8 +46,7 @@ if TYPE_CHECKING:
     from stepscope.tables.place import Place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.10)

@@ -37,8 +37,9 @@ tf.data performance guide, sections parallelizing, vectorizing and caching; Tens
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.input import function_lines, input_cause, input_cpu, input_work, random_input
 from stepscope.causes.job import hidden_wait
@@ -59,8 +60,7 @@ if TYPE_CHECKING:
     from stepscope.tables.findings import PipelineStage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_wait_ratio: Ratio = Ratio(0.15)
@@ -198,8 +198,7 @@ def _finding(view: StepsView, cause: InputCause, params: Params) -> Seen:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Dropped:
+class _Dropped(Struct, frozen=True, kw_only=True):
     """A stage that discards much of the slow stage's output."""
 
     by: Stage

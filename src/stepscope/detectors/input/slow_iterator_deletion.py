@@ -32,10 +32,10 @@ TensorFlow, `tensorflow/core/framework/model.cc` (`OptimizeLoop`) and `cancellat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.causes.general import phase_lines
 from stepscope.causes.input import slow_iterator_deletion
@@ -64,8 +64,7 @@ OF_KERAS = Remedy(
 """Where no dataset is made but in the call of fit."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.03)

@@ -32,8 +32,9 @@ tf.data performance guide; tf.data.Dataset.shuffle, on when the buffer is filled
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.general import turn_times
 from stepscope.causes.input import random_input, slow_start_of_pass
@@ -51,8 +52,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps_view import StepsView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.15)

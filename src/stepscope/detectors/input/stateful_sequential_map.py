@@ -26,8 +26,9 @@ tf.data: map_parallelization rewrite; TensorFlow guide, random number generation
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.system import contention
 from stepscope.derive.optrace.host import map_kind
@@ -43,8 +44,7 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_wait_ratio: Ratio = Ratio(0.15)

@@ -34,8 +34,9 @@ from 20 % on "highly input-bound".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.derive.optrace import loop_python
 from stepscope.derive.optrace.host import map_kind, step_threads
@@ -57,8 +58,7 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_wait_ratio: Ratio = Ratio(0.15)

@@ -33,8 +33,9 @@ tf.data performance guide, "Vectorizing mapping"; TensorFlow: captured_function.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.input import input_cpu, input_work
 from stepscope.causes.system import contention
@@ -56,8 +57,7 @@ PARSERS = frozenset({"ParseExample", "ParseExampleV2", "ParseSingleExample", "De
 """Ops that take batches as well as single records."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_wait_ratio: Ratio = Ratio(0.15)

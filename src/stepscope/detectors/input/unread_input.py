@@ -29,8 +29,9 @@ transmission.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.input import unread_input
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
@@ -47,8 +48,7 @@ if TYPE_CHECKING:
     from stepscope.tables.place import Place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_unread_ratio: Ratio = Ratio(0.3)

@@ -6,8 +6,9 @@ A general finding is information. It claims a saving only if steps of the same r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.general import spent_lines, waits
 from stepscope.derive.numeric import concentration
@@ -37,8 +38,7 @@ CONFIDENCE = 0.9
 """The component's time is measured; what of it can be saved is not claimed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.05)
@@ -47,8 +47,7 @@ class Params:
     """Of the component's time in waits that are known (GEN014), which say more than the component."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loss:
+class Loss(Struct, frozen=True, kw_only=True):
     """The time of one component in the steady steps."""
 
     component: ComponentName

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from stepscope.detectors.base import CaptureRequest, Seen, Signal, compute_ratio
@@ -54,8 +53,7 @@ class Weight(Protocol):
         """Share of the traced steps. It decides whether the pattern is a finding."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Saving:
+class Saving(Struct, frozen=True, kw_only=True):
     """Part of the time of some ops that a remedy saves, with separate figures for estimate and bounds."""
 
     share: OpShare
@@ -136,7 +134,7 @@ def _of_steps(view: SessionView, seen: Seen) -> Seen:
     ns = round(cost.ns_per_step * ratio / cost.ratio) if cost.ratio else 0
     high = max(ratio, min(most, cost.high))
     changed = replace(cost, ratio=ratio, low=min(ratio, part * cost.low), high=high, ns_per_step=ns)
-    return dataclasses.replace(seen, cost=changed)
+    return replace(seen, cost=changed)
 
 
 def price_work(
@@ -166,7 +164,7 @@ def price_work(
         most = min(most, seen.cost.high) or most
         if weight.ratio >= min_ratio and seen.cost.low >= LEAST_MODELLED:
             cost = replace(seen.cost, basis="modelled")
-            yield dataclasses.replace(seen, cost=cost, confidence=min(seen.confidence, CONFIDENCE))
+            yield replace(seen, cost=cost, confidence=min(seen.confidence, CONFIDENCE))
     if suspicion := ask(found[0]):
         yield _request(suspicion, most)
 

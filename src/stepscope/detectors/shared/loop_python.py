@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.causes.general import waits
 from stepscope.causes.host import user_spans
@@ -32,8 +34,7 @@ MAX_WAITING = 0.5
 """Code that waits for a known thing for more than this part of its time is no slow Python (GEN014)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.10)
@@ -44,8 +45,7 @@ class Params:
     """Code that spends more than this inside TensorFlow is an eager step (HST002), not slow Python."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoopPython:
+class LoopPython(Struct, frozen=True, kw_only=True):
     """Part of the loop's own Python, by its samples."""
 
     share: float

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.input import input_cause
 from stepscope.causes.job import hidden_wait
@@ -27,16 +28,14 @@ MOST = 0.5
 """Share of its time that a place inside of a function must have to be named."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_wait_ratio: Ratio = Ratio(0.10)
     """Of steady wall time; see INP001."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waited:
+class Waited(Struct, frozen=True, kw_only=True):
     """A Python function of the pipeline and what it costs the steps."""
 
     cause: InputCause

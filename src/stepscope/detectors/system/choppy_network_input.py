@@ -30,8 +30,9 @@ analysis (Rand 2020), choppy network-in.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.input import input_cause, input_source
 from stepscope.causes.job import hidden_wait
@@ -49,8 +50,7 @@ if TYPE_CHECKING:
 MB = 1e6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds; causes/system/network.py defines a rhythm."""
 
     min_wait_ratio: Ratio = Ratio(0.15)

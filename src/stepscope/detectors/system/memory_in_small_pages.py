@@ -34,8 +34,9 @@ fragmentation_index. glibc: glibc.malloc.hugetlb.
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.system import translation
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
@@ -58,8 +59,7 @@ DENIED_RATIO = 0.5
 """Share of the host's requests for huge pages that are denied, above which this is why there are none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_bytes: int = 1 << 30

@@ -31,8 +31,9 @@ FSE'22 study, symptom "memory leak"; Linux: Documentation/filesystems/proc.rst, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.job import purpose
 from stepscope.causes.system import memory_keeper, memory_leak, out_of_memory
@@ -59,8 +60,7 @@ KILLED = frozenset({-9, 137})
 """Exit codes of a job that the kernel kills when memory is used up (or that receives any other SIGKILL)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_growth_bytes: int = 32 << 20

@@ -32,8 +32,9 @@ sock_diag(7).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.input import input_cause, input_source
 from stepscope.causes.job import hidden_wait
@@ -51,8 +52,7 @@ if TYPE_CHECKING:
 MB = 1e6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_wait_ratio: Ratio = Ratio(0.15)

@@ -33,8 +33,9 @@ FSE'22 study, symptom "program hang"; Python documentation of queue.Queue.get an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.host import no_progress, thread_deaths
 from stepscope.causes.job import purpose
@@ -52,8 +53,7 @@ if TYPE_CHECKING:
     from stepscope.tables.hang import Hang
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_standstill_ns: int = 10_000_000_000

@@ -37,8 +37,9 @@ FSE'22 study, symptom "out of memory"; Linux: Documentation/admin-guide/cgroup-v
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.system import out_of_memory
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
@@ -56,8 +57,7 @@ if TYPE_CHECKING:
     from stepscope.tables.findings import Cause, Stage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_fixed_ratio: float = 0.5

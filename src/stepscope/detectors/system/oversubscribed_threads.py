@@ -29,8 +29,9 @@ TensorFlow: tf.config.threading; tf.data performance guide; Linux: Documentation
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.system import oversubscribed_threads
 from stepscope.derive.machine import rivals
@@ -46,8 +47,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps_view import StepsView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_threads_per_cpu: float = 4.0

@@ -32,8 +32,9 @@ FSE'22 study, symptom "slow initialization time"; tf.data performance guide.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.host import slow_initialisation
 from stepscope.causes.system import start_download
@@ -52,8 +53,7 @@ if TYPE_CHECKING:
     from stepscope.tables.findings import Cause
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.25)

@@ -29,8 +29,9 @@ ONNX Runtime: thread management; onnxruntime_session_options_config_keys.h.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.system import contention, oversubscribed_threads
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
@@ -45,8 +46,7 @@ if TYPE_CHECKING:
     from stepscope.tables.place import Place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_cores: float = oversubscribed_threads.MIN_SPINNING_CORES

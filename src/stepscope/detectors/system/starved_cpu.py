@@ -35,8 +35,9 @@ Linux: Documentation/scheduler/sched-stats.rst; Documentation/admin-guide/cgroup
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.system import contention
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
@@ -51,8 +52,7 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_lost_ratio: Ratio = Ratio(0.15)

@@ -46,8 +46,10 @@ madvise(2), MADV_DONTNEED; mallopt(3), M_MMAP_THRESHOLD; jemalloc(3), opt.dirty_
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.causes.input import input_cause
 from stepscope.causes.job import purpose
@@ -96,8 +98,7 @@ _REMEDIES = {"jemalloc": ("jemalloc-keep", "glibc-malloc"), "glibc": ("glibc-kee
 _OTHERWISE = ("preload-jemalloc",)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.03)

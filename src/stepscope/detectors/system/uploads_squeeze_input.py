@@ -28,8 +28,9 @@ Training-pipeline analysis (Rand 2020), network-out against network-in; tc(8).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.system import uploads_squeeze_input
 from stepscope.causes.system.uploads_squeeze_input import MAX_INPUT
@@ -45,8 +46,7 @@ if TYPE_CHECKING:
 MB = 1e6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds; causes/system/uploads_squeeze_input.py decides what counts as squeezing."""
 
     min_lost_ratio: Ratio = Ratio(0.03)

@@ -27,8 +27,9 @@ Training-pipeline analysis (Rand 2020), utilisation dips with a period.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from stepscope.causes.system import stalls, utilisation_dips
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
@@ -43,8 +44,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps_view import StepsView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_lost_ratio: Ratio = Ratio(0.03)

@@ -19,9 +19,9 @@ No finding above info rests on the source alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from stepscope.derive.python import loop_source
@@ -59,8 +59,7 @@ WAITING_STAGES = frozenset({"raw-input", "preprocessing", "host-to-device"})
 """Rules about these stages of the pipeline: time in which steps wait for a batch is theirs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Joined:
+class Joined(Struct, frozen=True, kw_only=True):
     """The findings after joining."""
 
     findings: tuple[Finding, ...]

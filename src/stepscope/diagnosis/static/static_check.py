@@ -10,8 +10,9 @@ import os
 import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.check.context import Engine
 from stepscope.check.hits import Hit
@@ -36,8 +37,7 @@ MAX_NAMED = 3
 LEGACY_KERAS = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StaticHit:
+class StaticHit(Struct, frozen=True, kw_only=True):
     """A hit with its rule, and the finding that it makes; files are named as the session names them (absolute)."""
 
     rule: Rule
@@ -47,8 +47,7 @@ class StaticHit:
     """The command that shows what the checker would change, from the job's working directory."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StaticCheck:
+class StaticCheck(Struct, frozen=True, kw_only=True):
     """The outcome of the static check."""
 
     hits: tuple[StaticHit, ...]

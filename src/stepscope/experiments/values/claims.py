@@ -8,8 +8,9 @@ below 5 % of the work is not made.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from stepscope.experiments.values import cost, unused
 from stepscope.wire.trials import EAGER
@@ -69,8 +70,7 @@ _MAX_PLACES = 4
 _MAX_OPS = 6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(Struct, frozen=True, kw_only=True):
     """Ops of one line."""
 
     file: str
@@ -80,8 +80,7 @@ class Place:
     """Share of the work of the ops that are looked at and needed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class Claim(Struct, frozen=True, kw_only=True):
     """Needless work."""
 
     kind: ClaimKind
@@ -102,8 +101,7 @@ class Claim:
     out would not leave out the needless work."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
+class _Seen(Struct, frozen=True):
     """All that was seen in a process."""
 
     values: Sequence[ValueSeen]

@@ -7,9 +7,10 @@ whichever is more (the roofline with a fixed ridge).
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.derive.optrace.kernels import op_work
 from stepscope.model.session.replays import Recipe, ReplayInput, ReplayNode, Tensor, size_of
@@ -27,8 +28,7 @@ FROM_ITERATORS = ("IteratorGetNext", "OptionalGetValue")
 _SOLVES = ("MatrixTriangularSolve", "MatrixSolve")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Costs:
+class Costs(Struct, frozen=True, kw_only=True):
     """Costs of all ops of a process."""
 
     by_number: Mapping[int, float]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from stepscope.tables.errors import UsageError
 
@@ -18,8 +19,7 @@ TEXTS = {
 _CODE = re.compile(r"[A-Z]{3}\d{3}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class When:
+class When(Struct, frozen=True, kw_only=True):
     """A condition."""
 
     word: str

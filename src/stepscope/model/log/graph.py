@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
+from msgspec import Struct, field
 
 from stepscope.model.event import Event
 from stepscope.tables.records import I64
@@ -38,8 +38,7 @@ ITEM_BYTES = {"float64": 8, "int64": 8, "uint64": 8, "complex64": 8, "float32": 
 """Size of an element of each type; others have none that is known."""
 
 
-@dataclass(frozen=True, slots=True)
-class TensorSpec:
+class TensorSpec(Struct, frozen=True):
     """Type and static shape of one output of an op."""
 
     dtype: str
@@ -158,8 +157,7 @@ GraphEvent = Layer | GraphRead | GraphsRead
 """Lines about graphs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GraphTable:
+class GraphTable(Struct, frozen=True, kw_only=True):
     """Nodes, sorted by (graph, node). Shapes: int64[node]; string columns are indices into ``strings``."""
 
     graph: I64 = field(default_factory=_none)
@@ -254,8 +252,7 @@ def path_of(table: GraphTable, row: int) -> tuple[tuple[str, str, int], ...]:
     return (inner, *callers(table.text(table.callers, row) if len(table.callers) else ""))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeColumns:
+class NodeColumns(Struct, frozen=True, kw_only=True):
     """Nodes as they were written. Shapes: [node], but for ``producers`` and ``slots``: [input]."""
 
     graph: I64

@@ -8,8 +8,9 @@ written.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from stepscope.tables.findings import Cause, PipelineStage
@@ -54,8 +55,7 @@ class Trait(enum.Enum):
     """Part of a trace in which the thread of the steps may wait for a batch, if calls of ``next`` are not recorded."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class About:
+class About(Struct, frozen=True, kw_only=True):
     """Properties of one component."""
 
     word: str

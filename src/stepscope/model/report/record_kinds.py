@@ -7,8 +7,9 @@ each of the two tables, and the probe that writes it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 TaskKind = Literal[
     "Session.run",
@@ -41,8 +42,7 @@ Happened = Literal[
 thread."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class About:
+class About(Struct, frozen=True, kw_only=True):
     """Everything that is said of one kind of records."""
 
     drawn: str = ""

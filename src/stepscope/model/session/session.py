@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
 import msgspec
 import numpy as np
+from msgspec import Struct, field
 
 from stepscope.model.event import Event
 from stepscope.model.log.events import AnyEvent
@@ -214,8 +214,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """Files of models near the job that it loaded. Since 0.1."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Worker:
+class Worker(Struct, frozen=True, kw_only=True):
     """One measured process: its records and events."""
 
     info: WorkerInfo
@@ -241,8 +240,7 @@ class Worker:
         return both.take(np.lexsort((both.seq, -both.dur_ns, both.start_ns)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredOpTrace:
+class StoredOpTrace(Struct, frozen=True, kw_only=True):
     """An op trace of the session, read on request. Since 0.1."""
 
     name: str
@@ -254,8 +252,7 @@ class StoredOpTrace:
     """Function that reads it. Raises SessionError: it is damaged."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredMember:
+class StoredMember(Struct, frozen=True, kw_only=True):
     """A member session of a joint one, read on request. Since 0.1."""
 
     folder: str
@@ -264,8 +261,7 @@ class StoredMember:
     """Function that reads it. Raises SessionError: it is damaged."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Peers:
+class Peers(Struct, frozen=True, kw_only=True):
     """What is known of the job's other hosts and members."""
 
     clock_probes: ClockProbeTable = field(default_factory=ClockProbeTable.empty)
@@ -275,8 +271,7 @@ class Peers:
     """Member sessions of a joint session (``stepscope merge``)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+class Session(Struct, frozen=True, kw_only=True):
     """All captured data, read-only."""
 
     manifest: Manifest

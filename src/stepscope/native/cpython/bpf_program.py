@@ -9,8 +9,9 @@ from __future__ import annotations
 import mmap
 import platform
 import struct
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from stepscope.native.kernel.bpf import (
     ADD,
@@ -55,8 +56,7 @@ BEHIND, EACH = -1, -2
 EACH: every frame has its own loop."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class Layout(Struct, frozen=True, kw_only=True):
     """Offsets of fields. Bytes."""
 
     interpreter: int

@@ -12,9 +12,10 @@ import re
 import struct
 import time
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
 
 from stepscope.native.cpython.bpf_program import LAYOUTS, MAX_FRAMES, MAX_THREADS
 from stepscope.native.cpython.python_memory import Memory

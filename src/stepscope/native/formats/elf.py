@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import mmap
 import struct
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.tables.errors import FormatError
 
@@ -40,8 +40,7 @@ _MAX_SECTIONS = 100_000
 _MAX_NAME = 16_384
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class Section(Struct, frozen=True, kw_only=True):
     """Position of a section in memory, relative to the file's own addresses, and in the file. Bytes."""
 
     kind: int
@@ -51,8 +50,7 @@ class Section:
     link: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
+class Segment(Struct, frozen=True, kw_only=True):
     """A part of the file that is mapped. Bytes."""
 
     address: int
@@ -61,8 +59,7 @@ class Segment:
     executable: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Functions:
+class Functions(Struct, frozen=True, kw_only=True):
     """Functions sorted by address, one for each address. int64[function]; ``name`` is an offset into the file."""
 
     address: I64

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import mmap
 import struct
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from stepscope.tables.errors import FormatError
 
@@ -50,8 +52,7 @@ class _Bit:
     REGS_USER, STACK_USER, IDENTIFIER = 4096, 8192, 1 << 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class Event(Struct, frozen=True, kw_only=True):
     """A sampled event. ``period`` is a count, or with ``frequency`` samples per second."""
 
     name: str
@@ -110,8 +111,7 @@ class Comm(NamedTuple):
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class Recorded(Struct, frozen=True, kw_only=True):
     """Content of one file, each part in time order."""
 
     events: tuple[Event, ...]

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 Read = Callable[[int, int], bytes]
 """Function from (address, size) to bytes, fewer if they are unavailable."""
@@ -28,8 +29,7 @@ _NONE, _LONG, _NO_COLUMNS, _ONE_LINE = 15, 14, 13, 10
 """Kinds of location entries. Source: locations.md."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class Layout(Struct, frozen=True, kw_only=True):
     """Offsets of the fields of a code object. Bytes."""
 
     file: int

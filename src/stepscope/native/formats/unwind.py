@@ -9,8 +9,9 @@ end.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from msgspec import Struct
 
 from stepscope.native.formats import expressions
 from stepscope.tables.errors import FormatError
@@ -78,8 +79,7 @@ class Loop(NamedTuple):
     """Callee-saved registers, by DWARF number."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Walk:
+class Walk(Struct, frozen=True, kw_only=True):
     """A stack, leaf first."""
 
     addresses: tuple[int, ...]

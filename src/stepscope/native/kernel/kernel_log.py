@@ -12,7 +12,8 @@ import contextlib
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _FILE = "/dev/kmsg"
 _RECORD_BYTES = 8192
@@ -26,8 +27,7 @@ _LOST = ""
 """Stands for records that were overwritten before they were read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Killed:
+class Killed(Struct, frozen=True):
     """Who was killed for lack of memory since a time."""
 
     pids: frozenset[int] = frozenset()

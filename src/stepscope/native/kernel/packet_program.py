@@ -11,8 +11,9 @@ and ports of IPv4), bpf-helpers(7).
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.native.kernel.bpf import (
     ADD,
@@ -48,8 +49,7 @@ _FAMILY = 16
 _ARGUMENT = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class Layout(Struct, frozen=True, kw_only=True):
     """Offsets in the kernel's structures."""
 
     v6: int

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from stepscope.tables.findings import Diagnostic
 
@@ -47,8 +48,7 @@ _NO_SAMPLING, _USER_ONLY = 3, 2
 """Values of perf_event_paranoid from which a user without rights can sample nothing, or only user code."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Abilities:
+class Abilities(Struct, frozen=True, kw_only=True):
     """The possible recordings."""
 
     perf: str
@@ -64,8 +64,7 @@ class Abilities:
     """Diagnostics of impossible recordings, each with the command that would allow it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rates:
+class Rates(Struct, frozen=True, kw_only=True):
     """The process's activity by its counters, which decides how often it is sampled."""
 
     cores: float

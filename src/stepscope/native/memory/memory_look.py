@@ -15,11 +15,11 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from stepscope.native.memory import host_memory, page_scan
 from stepscope.native.proc import pagemap, smaps

@@ -14,11 +14,11 @@ import mmap
 import os
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.native.memory import page_scan
 from stepscope.native.proc import pagemap, smaps
@@ -41,8 +41,7 @@ MAX_PAGES = 16 << 20
 _PART = 1 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageLook:
+class PageLook(Struct, frozen=True, kw_only=True):
     """The anonymous pages that a process holds at a moment, in memory or swapped out: runs by rising address."""
 
     at_ns: int

@@ -11,10 +11,10 @@ Source: docs/decisions/0077-memory-by-stack.md.
 from __future__ import annotations
 
 import mmap
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from stepscope.native.memory.page_looks import PageLook
@@ -26,8 +26,7 @@ NOISE = 3.0
 """Standard deviations of sampling within which the samples are fitted to what the looks show."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Faults:
+class Faults(Struct, frozen=True, kw_only=True):
     """Sampled page faults, in time order. int64[fault]; ``pages`` float64[fault]: pages that each stands for."""
 
     at_ns: I64
@@ -35,8 +34,7 @@ class Faults:
     pages: F64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Owned:
+class Owned(Struct, frozen=True, kw_only=True):
     """Bytes by the fault that brought them."""
 
     faults: I64

@@ -15,11 +15,11 @@ import mmap
 import os
 import struct
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
+from msgspec.structs import replace
 
 from stepscope.native.kernel.realtime_section import RealtimeSection
 from stepscope.tables.errors import FormatError

@@ -51,8 +51,8 @@ def decode(
     ]
     rows.sort()
     every = -(-len(rows) // MAX_EVENTS)
-    columns = np.array(rows[:: max(1, every)], np.int64).reshape(-1, len(MemoryEventTable.__dataclass_fields__)).T
-    table = MemoryEventTable(**dict(zip(MemoryEventTable.__dataclass_fields__, columns, strict=True)))
+    columns = np.array(rows[:: max(1, every)], np.int64).reshape(-1, len(MemoryEventTable.__struct_fields__)).T
+    table = MemoryEventTable(**dict(zip(MemoryEventTable.__struct_fields__, columns, strict=True)))
     if every > 1:
         table.weight[:] *= every
     return table

@@ -8,10 +8,11 @@ whatever its page, and memory that comes and goes quickly may be named by an ear
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.native.kernel import perf
 from stepscope.native.memory import page_owners
@@ -39,8 +40,7 @@ ROUGH = "DX152"
 MAX_ONE_IN = 1 << 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Amounts:
+class Amounts(Struct, frozen=True, kw_only=True):
     """What the looks of a window show. Bytes of anonymous memory; times since session start."""
 
     first: int

@@ -14,8 +14,10 @@ import signal
 import subprocess
 import time
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.native.cpython import bpf_program, layout_check
 from stepscope.native.cpython.bpf_attach import FrameWatch
@@ -54,8 +56,7 @@ _UNKNOWN_OPTION = 129
 _MAX_WORDS = 300
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class Taken(Struct, frozen=True, kw_only=True):
     """Result of a window. Times in nanoseconds; ``began_ns`` since session start."""
 
     profiles: tuple[StackProfile, ...]

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from stepscope.readers.chrome import horovod, json_values, kineto_devices
 from stepscope.readers.chrome.kineto_names import (
@@ -86,8 +87,7 @@ def read_bytes(content: bytes, name: str = "") -> OpTrace:
     return _Assembly(decode(content, name), name, len(content)).trace()
 
 
-@dataclass(slots=True)
-class _Span:
+class _Span(Struct):
     """An event with its times in microseconds of the file's clock."""
 
     name: str
@@ -97,8 +97,7 @@ class _Span:
     args: Mapping[str, PlainStat]
 
 
-@dataclass(slots=True)
-class _Thread:
+class _Thread(Struct):
     """The events seen of one thread."""
 
     spans: list[_Span] = field(default_factory=list)
@@ -107,8 +106,7 @@ class _Thread:
     flows: list[tuple[str, float, int]] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class _Process:
+class _Process(Struct):
     """The events seen of one process."""
 
     name: str = ""

@@ -10,9 +10,10 @@ Source: Trace Event Format, https://docs.google.com/document/d/1CvAClvFfyA5R-PhY
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass, replace
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.readers.chrome import trace_repair
 from stepscope.tables.errors import FormatError
@@ -64,8 +65,7 @@ class _Object(msgspec.Struct, rename="camel"):
     samples: Json = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TraceFile:
+class TraceFile(Struct, frozen=True, kw_only=True):
     """The events of a file and the data around them."""
 
     events: list[RawEvent]

@@ -8,10 +8,10 @@ object, so that those around a broken one are whole.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,8 +26,7 @@ _PLAIN = bytes(max(code, ord(" ")) for code in range(256))
 """Control characters as blanks: JSON allows none within a text, and reads all that it allows elsewhere as blanks."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Repaired:
+class Repaired(Struct, frozen=True, kw_only=True):
     """The whole events of a broken text."""
 
     before: bytes

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,8 +16,7 @@ PROBE_BYTES = 4096
 """Number of bytes at a file's beginning that an importer sees."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Importer:
+class Importer(Struct, frozen=True, kw_only=True):
     """Reader of one format."""
 
     format: str

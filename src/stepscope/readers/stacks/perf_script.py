@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import io
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 from stepscope.readers.stacks.labels import UNREADABLE
 from stepscope.readers.stacks.perf_frames import SYMBOL_AT, FrameLines
@@ -62,8 +62,7 @@ _QUOTED = 60
 """Maximum number of bytes quoted from a line."""
 
 
-@dataclass(slots=True)
-class _Samples:
+class _Samples(Struct):
     """Samples in columns."""
 
     when: list[bytes] = field(default_factory=list)

@@ -10,10 +10,10 @@ Source: proto/profile.proto of https://github.com/google/pprof; field numbers be
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct, field
 
 from stepscope.readers.protobuf import codec
 from stepscope.readers.protobuf.codec import encode_bytes, encode_number, encode_packed
@@ -58,8 +58,7 @@ _ENOUGH_FIELDS = 16
 Value = int | bytes
 
 
-@dataclass(slots=True)
-class _Message:
+class _Message(Struct):
     """The parts of a profile, not yet decoded."""
 
     types: list[bytes] = field(default_factory=list)

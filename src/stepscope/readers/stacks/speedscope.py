@@ -9,11 +9,11 @@ Source: https://www.speedscope.app/file-format-schema.json, src/lib/file-format-
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from typing import Literal
 
 import msgspec
 import numpy as np
+from msgspec import Struct, field
 
 from stepscope.readers.stacks.chains import Chains, split_truncated
 from stepscope.readers.stacks.labels import UNREADABLE, clean, frame_of, label_of
@@ -74,8 +74,7 @@ class _File(msgspec.Struct, rename="camel"):
     active_profile_index: float | None = None
 
 
-@dataclass(slots=True)
-class _Rows:
+class _Rows(Struct):
     """Samples of one unit in columns, with their threads."""
 
     at_ns: list[int] = field(default_factory=list)

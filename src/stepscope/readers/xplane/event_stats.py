@@ -9,10 +9,10 @@ requested events have are found by walking until they come (``of_rows``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.readers.byte_source import ByteSource, Windows
 from stepscope.readers.protobuf.codec import BYTES, VARINT, signed
@@ -42,8 +42,7 @@ _STATS_TAG = tag(EVENT_STATS, BYTES)
 _ID_TAG = tag(STAT_ID, VARINT)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatPlace:
+class StatPlace(Struct, frozen=True, kw_only=True):
     """A plane's rows: ``first`` to ``last`` (exclusive) of all events, and the meaning of its stat ids."""
 
     first: int
@@ -58,8 +57,7 @@ class StatPlace:
     """Stats that were read with the events, by id: rows, rising, and numbers."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetaStats:
+class MetaStats(Struct, frozen=True, kw_only=True):
     """The stats of one kind of event."""
 
     row: int

@@ -24,9 +24,10 @@ Source: openxla/xla ``xla/service/hlo.proto``, ``xla/xla_data.proto``; ``xla/ser
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from stepscope.readers.protobuf.codec import BYTES, VARINT, signed
 from stepscope.readers.protobuf.wire_fields import fields
@@ -58,8 +59,7 @@ _PRODUCTS = ("__cublas$", "__onednn$matmul")
 _CONTRACTED = re.compile(r'"lhs_contracting_dimensions":\["?(\d+(?:"?,"?\d+)*)"?\]')
 
 
-@dataclass(slots=True)
-class _Instruction:
+class _Instruction(Struct):
     name: str = ""
     opcode: str = ""
     shape: Shape = field(default_factory=hlo_shapes.Shape)
@@ -75,8 +75,7 @@ class _Instruction:
     op_name: str = ""
 
 
-@dataclass(slots=True)
-class _Frames:
+class _Frames(Struct):
     files: list[str] = field(default_factory=list)
     functions: list[str] = field(default_factory=list)
     locations: list[tuple[int, int, int]] = field(default_factory=list)

@@ -5,8 +5,9 @@ Source: openxla/xla ``xla/xla_data.proto``: ShapeProto element_type = 2, dimensi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.readers.protobuf.codec import BYTES, VARINT, signed
 from stepscope.readers.protobuf.wire_fields import fields, varint
@@ -27,8 +28,7 @@ MAX_DEPTH = 8
 """Depth of nested tuples; a damaged file could nest without end."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class Shape(Struct, frozen=True, kw_only=True):
     """A shape."""
 
     type: str = ""

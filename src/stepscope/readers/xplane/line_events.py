@@ -6,10 +6,10 @@ in another order, or that lack one, are read one by one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.readers.byte_source import ByteSource, Windows
 from stepscope.readers.protobuf.codec import BYTES, VARINT, signed
@@ -59,8 +59,7 @@ _MAX_PS = (1 << 61) - 1
 _LINE_ID, _LINE_NAME, _LINE_TIMESTAMP, _LINE_DISPLAY_NAME = 1, 2, 3, 11
 
 
-@dataclass(slots=True)
-class WireLine:
+class WireLine(Struct):
     """The data in an XLine around its events."""
 
     id: int = 0
@@ -98,8 +97,7 @@ class Kinds:
         return position
 
 
-@dataclass(slots=True, kw_only=True)
-class EventBlock:
+class EventBlock(Struct, kw_only=True):
     """Some events of a line, in file order. Shapes: [event]. Times are rounded as in ``tables.optrace``."""
 
     meta: I32

@@ -14,10 +14,10 @@ Source: ``xla/tsl/profiler/protobuf/xplane.proto`` (openxla/xla), with unchanged
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct, field
 
 from stepscope.readers.byte_source import ByteSource, Windows
 from stepscope.readers.protobuf.codec import BYTES, FIXED64, VARINT, signed
@@ -57,8 +57,7 @@ def tag(number: int, wire: int) -> int:
 _VALUE_TAG = tag(_MAP_VALUE, BYTES)
 
 
-@dataclass(slots=True)
-class WireMetas:
+class WireMetas(Struct):
     """The XEventMetadata of a plane, in file order."""
 
     ids: list[int] = field(default_factory=list)
@@ -72,8 +71,7 @@ class WireMetas:
         return len(self.ids)
 
 
-@dataclass(slots=True)
-class WirePlane:
+class WirePlane(Struct):
     """One XPlane."""
 
     name: str = ""
@@ -83,8 +81,7 @@ class WirePlane:
     stats: list[Span] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class WireSpace:
+class WireSpace(Struct):
     """One XSpace."""
 
     planes: list[WirePlane] = field(default_factory=list)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.readers.protobuf.codec import BYTES, FIXED64, VARINT
 from stepscope.readers.protobuf.varints import decode
@@ -28,8 +28,7 @@ _UINT_TAG, _INT_TAG, _REF_TAG = tag(STAT_UINT, VARINT), tag(STAT_INT, VARINT), t
 _DOUBLE_TAG, _TEXT_TAG = tag(STAT_DOUBLE, FIXED64), tag(STAT_TEXT, BYTES)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(Struct, frozen=True, kw_only=True):
     """Stats in file order. Positions in a window. Shapes: int64[stat]."""
 
     rows: I64
@@ -60,8 +59,7 @@ class Found:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Values:
+class Values(Struct, frozen=True, kw_only=True):
     """Stats with their values: a number, the bits of a double, or the number of a string. Shapes: int64[stat]."""
 
     rows: I64

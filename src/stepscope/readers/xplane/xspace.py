@@ -11,10 +11,11 @@ else is dropped: neither the first and last step, nor lines or planes without ev
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from stepscope.readers import damage_hint
 from stepscope.readers.byte_source import ByteSource
@@ -101,8 +102,7 @@ def _read(source: ByteSource, *, keep_noise: bool) -> OpTrace:
         ) from error
 
 
-@dataclass(slots=True)
-class _ReadLine:
+class _ReadLine(Struct):
     """A line; its events are rows ``first`` to ``last`` (exclusive) of the table."""
 
     wire: WireLine
@@ -112,16 +112,14 @@ class _ReadLine:
     dropped: int
 
 
-@dataclass(slots=True)
-class _PlaneMetas:
+class _PlaneMetas(Struct):
     """The metadata of a plane used on lines of one kind, with their numbers in the trace."""
 
     used: Bool
     numbers: I32 = field(default_factory=lambda: np.empty(0, np.int32))
 
 
-@dataclass(slots=True)
-class _MetaRows:
+class _MetaRows(Struct):
     """The columns of ``Metas`` while they grow."""
 
     name: list[int] = field(default_factory=list)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.derive.stacks.call_tree import function_keys, function_totals
 from stepscope.derive.stacks.drawn_tree import drawn
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from stepscope.tables.stacks import Frame, StackProfile
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Graph:
+class Graph(Struct, frozen=True, kw_only=True):
     """One profile, ready to draw."""
 
     profile: StackProfile
@@ -48,8 +48,7 @@ class Graph:
         return float(counts.sum()) if counts.all() else self.profile.total / sample_weight(self.profile)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionRow:
+class FunctionRow(Struct, frozen=True, kw_only=True):
     """A function's weights, as shares of the whole."""
 
     function: Frame
@@ -57,8 +56,7 @@ class FunctionRow:
     total: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class Compared(Struct, frozen=True, kw_only=True):
     """Two profiles on one tree, and their difference."""
 
     before: Graph

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import base64
 import gzip
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from stepscope.derive.stacks.drawn_tree import SMALL, Cut, cut
 from stepscope.report.flame.words import per_text, shown_bases

@@ -5,10 +5,10 @@ Callers above, callees below; boxes narrower than a thousandth of the picture ar
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.stacks.call_tree import stack_totals
 from stepscope.derive.stacks.profile_difference import ALPHA
@@ -35,8 +35,7 @@ _HEAD = 62.0
 _MAX_ROWS = 400
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Picture:
+class _Picture(Struct, frozen=True, kw_only=True):
     """How each stack is drawn."""
 
     profile: StackProfile

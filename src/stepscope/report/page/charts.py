@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 import statistics
 from bisect import bisect_right
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.report import words
 from stepscope.report.marked import Attribute, Html, el, number
@@ -51,8 +52,7 @@ BAD_VALUES = "its values in this session do not fit together"
 NS_PER_MS = 1e6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
+class Key(Struct, frozen=True, kw_only=True):
     """An entry of a legend. ``css`` is the class of what is drawn, ``kind`` its shape."""
 
     css: str
@@ -60,8 +60,7 @@ class Key:
     label: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chart:
+class Chart(Struct, frozen=True, kw_only=True):
     """A drawn chart: markup, legend, and what it says in a sentence."""
 
     name: str
@@ -70,8 +69,7 @@ class Chart:
     summary: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class LeftOut(Struct, frozen=True, kw_only=True):
     """Why a chart was not drawn."""
 
     name: str
@@ -313,8 +311,7 @@ def _quantiles(x: Scale, base: float, times: StepTimes) -> Html:
     return Html().join(parts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resource:
+class Resource(Struct, frozen=True, kw_only=True):
     """One line of a chart of resources."""
 
     key: str

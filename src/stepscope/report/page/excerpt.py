@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,8 +19,7 @@ MAX_COLUMNS = 200
 """Columns of a line that are shown at most; what is cut ends in an ellipsis."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceLine:
+class SourceLine(Struct, frozen=True, kw_only=True):
     """One line of source. ``marked``: it belongs to the place."""
 
     number: int
@@ -27,8 +27,7 @@ class SourceLine:
     marked: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Excerpt:
+class Excerpt(Struct, frozen=True, kw_only=True):
     """Lines around a place; ``left_out`` marked lines at the end of a long place are not shown."""
 
     lines: tuple[SourceLine, ...]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from stepscope.report.page import charts, svg
 from stepscope.report.page.charts import Chart, LeftOut

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.report.marked import Html, el, number
 
@@ -29,8 +30,7 @@ def text(x: float | str, y: float, words: str, *, css: str = "t", anchor: str = 
     return el("text", {"x": x, "y": y, "class": css, "text-anchor": anchor}, words)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scale:
+class Scale(Struct, frozen=True, kw_only=True):
     """Maps values ``low`` to ``high`` onto coordinates ``start`` to ``end``."""
 
     low: float
@@ -82,8 +82,7 @@ def tick_text(value: float) -> str:
     return f"{value:,.10g}" if abs(value) < LONG else f"{value:.3g}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plot:
+class Plot(Struct, frozen=True, kw_only=True):
     """The area of a chart between its axes."""
 
     x: Scale

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
     from stepscope.model.report.whatif import Measure
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class Known(Struct, frozen=True, kw_only=True):
     """A trial so far."""
 
     trial: str
@@ -34,8 +34,7 @@ class Known:
     runs: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class Progress(Struct, frozen=True, kw_only=True):
     """How far an experiment is."""
 
     running: str

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import shlex
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from stepscope.report import words
 from stepscope.report.marked import Attribute, Html, el
@@ -29,8 +30,7 @@ BAR = 14
 MIDDLE_DOT = " \u00b7 "
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flames:
+class Flames(Struct, frozen=True, kw_only=True):
     """Flame graphs of the unchanged job and of the best trial."""
 
     trial: str

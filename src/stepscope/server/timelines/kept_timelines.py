@@ -16,12 +16,12 @@ import sys
 import tempfile
 import time
 from collections import OrderedDict
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import Struct
 
 from stepscope.launcher import scratch
 from stepscope.model.api.timeline import Timeline
@@ -96,8 +96,7 @@ class Building:
             self.done.wait(5.0)
 
 
-@dataclass(slots=True)
-class _Kept:
+class _Kept(Struct):
     """State of one session's timeline."""
 
     reader: Reader | None = None

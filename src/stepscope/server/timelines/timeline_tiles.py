@@ -7,10 +7,10 @@ which a numpy call costs as much as its work.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
 
 from stepscope.store.span_cache import WHOLE
 from stepscope.tables.errors import UsageError
@@ -50,8 +50,7 @@ class _Rows(NamedTuple):
     last: int
 
 
-@dataclass(slots=True)
-class _Batch:
+class _Batch(Struct):
     """Lanes whose marks share columns."""
 
     level: int
@@ -73,8 +72,7 @@ class _Place(NamedTuple):
         return max(0, self.exponent - UNITS_LOG2)
 
 
-@dataclass(frozen=True, slots=True)
-class Tile:
+class Tile(Struct, frozen=True):
     """Input of a tile."""
 
     place: _Place

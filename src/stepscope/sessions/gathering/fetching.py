@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import Struct, field
 
 from stepscope.sessions.gathering.gathered import COMPLETE, Gathered
 from stepscope.tables import layout
@@ -21,8 +21,7 @@ NEAR_NS = 60_000_000_000
 """By how much the wall clocks of two hosts of a run may differ."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fetched:
+class Fetched(Struct, frozen=True, kw_only=True):
     """Packed sessions of one run of a job."""
 
     paths: tuple[Path, ...]
@@ -30,8 +29,7 @@ class Fetched:
     """Lines for the user: what is not whole, and what was left out."""
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(Struct):
     """Sessions of a job that overlap in time."""
 
     began_ns: int

@@ -11,8 +11,9 @@ for graphs of 200 to 1,400 nodes, most of it the records'.
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from stepscope.collector.agent_files import graph_blocks
 from stepscope.collector.captures import reason

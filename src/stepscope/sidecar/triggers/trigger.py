@@ -6,8 +6,9 @@ or which capture would decide something.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from stepscope.collector.captures.reason import Reason
@@ -16,8 +17,7 @@ AGAIN_NS = 5_000_000_000
 """Least time between two analyses, and from the beginning to the first, that a trigger asks for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class Wish(Struct, frozen=True, kw_only=True):
     """A capture that would decide something."""
 
     by: Reason
@@ -25,8 +25,7 @@ class Wish:
     """ops | native"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LastAnalysis:
+class LastAnalysis(Struct, frozen=True, kw_only=True):
     """The last whole analysis, as far as it matters for another one."""
 
     at_ns: int = 0

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.experiments import statistics
 
@@ -25,8 +25,7 @@ SAME_BATCH = 0.005
 of the work of two runs that did as much."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sides:
+class Sides(Struct, frozen=True, kw_only=True):
     """The two sides and how they are compared."""
 
     before: tuple[Numbers, ...]

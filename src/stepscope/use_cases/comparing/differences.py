@@ -10,8 +10,10 @@ One run a side shows nothing of what runs of one program differ by. Intervals of
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.experiments import statistics
 from stepscope.model.report.compare import Difference
@@ -31,8 +33,7 @@ DECIDING = 2
 _WORDS: dict[str, tuple[Word, Word]] = {"ns": ("faster", "slower"), "1/s": ("faster", "slower")}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Differences:
+class Differences(Struct, frozen=True, kw_only=True):
     """All differences of a comparison."""
 
     main: Difference | None

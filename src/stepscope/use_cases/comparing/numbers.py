@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
 
 from stepscope.causes.system.gpu import live_peaks
 from stepscope.derive.python import stack_samples
@@ -40,8 +40,7 @@ class Line(NamedTuple):
     """Text of the line; its number where the session holds no source."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LineNumber:
+class LineNumber(Struct, frozen=True, kw_only=True):
     """A number of one line, and where the line stands in this session."""
 
     value: float
@@ -61,8 +60,7 @@ class OpCalls(NamedTuple):
         return self.ns / self.calls
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Numbers:
+class Numbers(Struct, frozen=True, kw_only=True):
     """The numbers of one session."""
 
     path: Path

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from statistics import fmean, geometric_mean
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.experiments import statistics
 from stepscope.model.report.compare import TIMED_MEAN
@@ -36,8 +37,7 @@ _QUANTILES = {"p90": 0.9, "p99": 0.99}
 _SAMPLED: dict[Section, RowBasis] = {"ops": "ops", "python": "samples"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(Struct, frozen=True, kw_only=True):
     """A number of each run of both sides, and the values within the runs if there is one a side."""
 
     section: Section

@@ -11,9 +11,10 @@ import shutil
 import subprocess
 import tempfile
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.launcher import scratch
 from stepscope.tables.errors import UsageError
@@ -25,8 +26,7 @@ _GIT_S = 600.0
 """Time for one command of git: a checkout of a large repository takes minutes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Other:
+class Other(Struct, frozen=True, kw_only=True):
     """The other version, found but not checked out."""
 
     at: int

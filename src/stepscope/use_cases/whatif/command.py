@@ -10,10 +10,10 @@ try.
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from stepscope.experiments import climb, interventions, plan, schedule
 from stepscope.experiments.climb import Rules

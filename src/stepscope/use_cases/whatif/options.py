@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.experiments import curves, plan, schedule
 from stepscope.launcher import apply
@@ -31,8 +33,7 @@ SECONDS, SECONDS_UNTIL_DONE = 180.0, 900.0
 """Time for all runs: a step of ``--until-done`` takes as long as an experiment without it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WhatIfOptions:
+class WhatIfOptions(Struct, frozen=True, kw_only=True):
     """Options of the command."""
 
     argv: tuple[str, ...]

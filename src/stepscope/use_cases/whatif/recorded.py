@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from statistics import geometric_mean
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from stepscope.experiments.interventions import is_switched
 from stepscope.experiments.schedule import Measured

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
-from dataclasses import dataclass
 from functools import partial
 from statistics import fmean, geometric_mean, median
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import Struct
 
 from stepscope._version import __version__
 from stepscope.experiments import combine, schedule
@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 NO_TIME = "there was no time for it: raise --time"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class Stage(Struct, frozen=True, kw_only=True):
     """A part of an experiment: rounds of trials with the same changes kept."""
 
     found: Experiment

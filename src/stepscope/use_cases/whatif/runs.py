@@ -7,12 +7,13 @@ import signal
 import sys
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import geometric_mean
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.agent.payload import PAYLOAD
 from stepscope.collector.captures import budget as budgets
@@ -64,8 +65,7 @@ _NOT_IN_EFFECT = "DX146"
 _COUNTS = frozenset({"high", "medium", "low"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
+class Ran(Struct, frozen=True, kw_only=True):
     """One run and its report."""
 
     round: int
@@ -149,8 +149,7 @@ class Ran:
         return Measured(ns=ns, why="" if ns else "the run shows no steady steps", wall_s=self.wall_s)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Runner:
+class Runner(Struct, frozen=True, kw_only=True):
     """Runs the job."""
 
     argv: tuple[str, ...]

@@ -6,8 +6,9 @@ of the unchanged job may choose another than its first run. Both are measured, s
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from stepscope.derive.steps import evaluations, step_finder, step_makers
 from stepscope.derive.view import SessionView

@@ -7,10 +7,10 @@ memory has two more runs, whose times do not count.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from stepscope.model.report.remedies import OF_MEMORY
 from stepscope.native.kernel import perf

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import Struct
 
 from stepscope._version import __version__
 from stepscope.experiments import interventions
@@ -52,8 +52,7 @@ UNDECIDED = "its trial decided nothing: more rounds or a quieter machine are nee
 NO_NAMES = "too many ops to leave out by name"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Looked:
+class Looked(Struct, frozen=True, kw_only=True):
     """The value trial's run and what it claims."""
 
     runner: Runner

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from tests.derive.op_traces import Maker
 
 from stepscope.derive.optrace import loop_python

@@ -7,9 +7,10 @@ Serves copied_axes and wasteful_operands.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.derive.graph.index import NOT_FOUND
 from stepscope.model.log.graph import UNKNOWN
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """Part of a dimension."""
 
     size: int

@@ -9,8 +9,9 @@ Serves wasteful_operands, for copied_axes and zero_operands.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.derive.graph.independent_loops import ARGUMENT
 from stepscope.model.log.graph import UNKNOWN
@@ -28,8 +29,7 @@ MIN_COPIES = 2
 """Equal rows for each that differs, below which a batch has no copies."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepInput:
+class StepInput(Struct, frozen=True, kw_only=True):
     """A tensor that enters a graph, as batches of it were."""
 
     shape: tuple[int, ...]

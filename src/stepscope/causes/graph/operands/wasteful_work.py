@@ -8,8 +8,10 @@ Serves wasteful_operands, for copied_operands and diagonal_operands.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.causes.graph.operands.copied_axes import VIEWS
 from stepscope.wire.replayed_ops import ELEMENTWISE
@@ -36,8 +38,7 @@ MATRIX = 2
 """Rank."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WastefulWork:
+class WastefulWork(Struct, frozen=True, kw_only=True):
     """An op and what is needless in it."""
 
     op: int

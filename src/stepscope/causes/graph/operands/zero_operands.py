@@ -9,9 +9,11 @@ Serves wasteful_operands.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from math import prod, sqrt
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.causes.graph.operands import inward, step_inputs, wasteful_work
 from stepscope.causes.graph.operands.copied_axes import VIEWS
@@ -62,8 +64,7 @@ _ROW = 2 * BALANCE * BYTES / 2
 """Time of looking up and adding a row, over that of multiplying it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Zeros:
+class _Zeros(Struct, frozen=True):
     """A tensor that is zero nearly everywhere."""
 
     makers: tuple[int, ...]

@@ -68,7 +68,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from stepscope.check.analyses import hoisting
 from stepscope.check.analyses.graphable import traces_act
@@ -89,8 +90,7 @@ OWN = (Tag.MODEL, Tag.LAYER, Tag.OPTIMIZER, Tag.UNKNOWN, Tag.FUNCTION, Tag.VARIA
 BEHAVIOUR = "All calls share it: its variables are made once."
 
 
-@dataclass(frozen=True)
-class Made:
+class Made(Struct, frozen=True):
     """A place where a tf.function is made."""
 
     node: ast.AST

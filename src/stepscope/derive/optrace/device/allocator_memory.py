@@ -9,10 +9,10 @@ Source: tsl/profiler/lib/scoped_memory_debug_annotation.h and the BFC allocator'
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.readers.op_names import parse_op
 from stepscope.tables.optrace import Category
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 MAX_HOLDERS = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
+class Holder(Struct, frozen=True, kw_only=True):
     """Memory of an op that was live at the peak."""
 
     op: str
@@ -35,8 +34,7 @@ class Holder:
     blocks: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timeline:
+class Timeline(Struct, frozen=True, kw_only=True):
     """One allocator. Shapes: [event], by time."""
 
     allocator: str

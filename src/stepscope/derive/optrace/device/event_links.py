@@ -6,11 +6,11 @@ begin at one event and end at others; producers and consumers carry the same id 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.optrace.device import device_work, launch_times
 from stepscope.tables.optrace import PlaneKind
@@ -40,8 +40,7 @@ class LinkKind(IntEnum):
     """From the op that made a tensor to an op that takes it (``data_links``: by the graph)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Links:
+class Links(Struct, frozen=True):
     """Links between events, each once. Shapes: [link]; rows of the trace's events."""
 
     source: I64

@@ -6,10 +6,10 @@ as its launch returns found the device idle; work that begins long after lay in 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.optrace.device import device_work
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from stepscope.tables.records import I64, Bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launches:
+class Launches(Struct, frozen=True, kw_only=True):
     """Device work with its launches. Shapes: [work], sorted by start of the work; rows of the trace's events."""
 
     device: int

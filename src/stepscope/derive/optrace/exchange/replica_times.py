@@ -8,10 +8,10 @@ it runs; its time in exchanges is transfer, and the wait for the slowest.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.graph.index import NOT_FOUND
 from stepscope.derive.numeric import intervals
@@ -30,8 +30,7 @@ MOST = 64
 """Most replicas that are compared."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaTimes:
+class ReplicaTimes(Struct, frozen=True, kw_only=True):
     """Times of all replicas in the same steps. Shapes: float64[step, replica], ns."""
 
     devices: tuple[str, ...]

@@ -5,10 +5,10 @@ Only runs of a Session name both ends (``step_graph``); a collective's trace doe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.optrace.device.event_links import LinkKind, Links
 from stepscope.derive.optrace.exchange import step_graph
@@ -22,8 +22,7 @@ MOST_RUNS = 100
 """Runs of a trace that are read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SentTensor:
+class SentTensor(Struct, frozen=True, kw_only=True):
     """A transfer. Times of the trace."""
 
     start_ns: int
@@ -37,8 +36,7 @@ class SentTensor:
     """Row of the receiver's event."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SentTensors:
+class SentTensors(Struct, frozen=True, kw_only=True):
     """All transfers of a trace."""
 
     by_link: Mapping[tuple[str, str], Sequence[SentTensor]]

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct, field
 
 from stepscope.readers import run_metadata
 from stepscope.tables.optrace import Category
@@ -38,8 +38,7 @@ ROUNDED_NS = 1_000
 """TensorFlow's times are whole microseconds where a node has no others."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class Node(Struct, frozen=True, kw_only=True):
     """An op that ran, or a tensor that was received. Times ns of the trace."""
 
     plane: int
@@ -65,8 +64,7 @@ class Node:
         return self.end_ns - self.start_ns
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepGraph:
+class StepGraph(Struct, frozen=True, kw_only=True):
     """Nodes of one run. ``inputs[v]`` and ``outputs[v]``: positions of nodes."""
 
     nodes: tuple[Node, ...]
@@ -81,8 +79,7 @@ class StepGraph:
         return tuple(v for v, node in enumerate(self.nodes) if node.link is not None)
 
 
-@dataclass(slots=True)
-class _Found:
+class _Found(Struct):
     """Nodes of a run with what their inputs are called."""
 
     nodes: list[Node] = field(default_factory=list)

@@ -14,10 +14,10 @@ order in which its executor happens to start the ops that read them.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.optrace.exchange import best_order, step_graph
@@ -35,8 +35,7 @@ LEAST_SHARE = 0.01
 """Share of the bytes of its link from which a transfer can be out of order: smaller ones delay nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
+class Parameter(Struct, frozen=True, kw_only=True):
     """What a device received in each run: the mean. Times ns since the device's first event of the run."""
 
     name: str
@@ -55,8 +54,7 @@ class Parameter:
     """Number of runs in which it came before a more urgent one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class Order(Struct, frozen=True, kw_only=True):
     """The transfers to the device that computes."""
 
     device: str
@@ -80,8 +78,7 @@ class Order:
         return float(np.median(self.gains_ns))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Transfer:
+class _Transfer(Struct, frozen=True, kw_only=True):
     key: tuple[str, str]
     node: Node
     needed_ns: int
@@ -90,8 +87,7 @@ class _Transfer:
     small: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Run:
+class _Run(Struct, frozen=True, kw_only=True):
     transfers: tuple[_Transfer, ...]
     first_ns: int
     still_ns: int

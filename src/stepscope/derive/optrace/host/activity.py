@@ -8,12 +8,12 @@ a run started by a tf.data stage (``InstantiatedCapturedFunction``) belongs to t
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.optrace.host import event_nesting, launching_threads, step_threads
 from stepscope.derive.optrace.host.event_nesting import Nesting
@@ -148,8 +148,7 @@ class Runs:
 _OTHERS, _THEIRS = np.int8(1), np.int8(2)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Domain:
+class Domain(Struct, frozen=True, kw_only=True):
     """Activities of all events. Shapes: [event of the trace]. Events outside host threads are OTHER and not of the
     input.
     """
@@ -261,8 +260,7 @@ _STAGE_MARK, _CAPTURED_MARK, _BLOCKED_MARK, _GET_NEXT_MARK, _LOADER_MARK, _TOLD_
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PerMeta:
+class _PerMeta(Struct, frozen=True, kw_only=True):
     """Facts per kind of event. Shapes: int8[meta]."""
 
     marks: U8

@@ -7,10 +7,10 @@ its batch ready does not wait, and the time before it is not the input's.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.optrace.host.activity import Activity
@@ -26,8 +26,7 @@ READY_NS = 300_000
 """A ready batch is taken in less time: the same measured bound as ``pipeline.MAX_HANDOVER_NS``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waits:
+class Waits(Struct, frozen=True, kw_only=True):
     """Waits, times in ns."""
 
     start_ns: I64

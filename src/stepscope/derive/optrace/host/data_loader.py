@@ -7,10 +7,10 @@ them from worker processes, whose own work is not in the trace.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.optrace.host.activity import LOADER
 
@@ -22,8 +22,7 @@ IN_PROCESS = "_SingleProcessDataLoaderIter."
 """Iterator of a DataLoader with num_workers=0. Source: torch/utils/data/dataloader.py."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loader:
+class Loader(Struct, frozen=True, kw_only=True):
     """The loader that delivered the batches of a trace."""
 
     name: str

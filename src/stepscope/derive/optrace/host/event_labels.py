@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.optrace import compiled_ops
 from stepscope.readers.op_names import WHOLE_PROGRAM, parse_op
@@ -21,8 +21,7 @@ Op = tuple[str, str]
 _OPS = (Category.OP, Category.KERNEL, Category.COPY, Category.COLLECTIVE, Category.INPUT, Category.PYTHON)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Labels:
+class Labels(Struct, frozen=True, kw_only=True):
     """The op of each event. Shapes: ``index`` int64[event], into ``ops``; -1 if an event belongs to no op."""
 
     ops: tuple[Op, ...]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.tables.blocks import blocks
 
@@ -106,8 +106,7 @@ def apart(start: I64, end: I64) -> Iterator[slice]:
         first, size = cut, _CHUNK
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Nesting:
+class Nesting(Struct, frozen=True, kw_only=True):
     """Parents of the events of a trace."""
 
     parent: I32

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.optrace.host import activity
@@ -60,8 +60,7 @@ INSTALLED = ("/site-packages/", "/dist-packages/", "dummy_file_name")
 """Parts of the paths of files that are no program's own; JAX writes a path for compiled functions only."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(Struct, frozen=True, kw_only=True):
     """A Python function of the program."""
 
     function: str
@@ -74,8 +73,7 @@ class Call:
         return f"{self.function} ({self.file}:{self.line})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Producer:
+class Producer(Struct, frozen=True, kw_only=True):
     """Who makes the batches that the steps wait for."""
 
     call: Call

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.optrace.host import thread_pieces
@@ -39,8 +39,7 @@ _MANY = re.compile(r"(FlatMap|Interleave)(V\d+)?$")
 _WORK = (Activity.OP, Activity.PYTHON, Activity.COLLECTIVE, Activity.COPY)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Function:
+class Function(Struct, frozen=True, kw_only=True):
     """The runs of a stage's function. Sums over all runs; a run lasts as long as its executor works."""
 
     runs: int
@@ -56,8 +55,7 @@ class Function:
         return max(0.0, 1 - self.work_ns / self.run_ns) if self.run_ns else 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Calls:
+class Calls(Struct, frozen=True, kw_only=True):
     """The calls of the pipeline that fed the steps. Shapes: [call], rows rising."""
 
     row: I64
@@ -78,8 +76,7 @@ class Calls:
         return np.flatnonzero(self.path == self.paths.index(path))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class Work(Struct, frozen=True, kw_only=True):
     """Work by stage. Times in ns, summed over threads."""
 
     self_ns: Mapping[Path, int]
@@ -234,8 +231,7 @@ def _makers(domain: Domain, calls: Calls, stage: Bool, produced: I64) -> I64:
     return result
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Runs:
+class _Runs(Struct, frozen=True, kw_only=True):
     """Runs of stages' functions. Shapes: [run]."""
 
     number: I64

@@ -8,10 +8,10 @@ were put into one file.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.numeric import intervals
 from stepscope.tables.blocks import take
@@ -30,8 +30,7 @@ _LANE = re.compile(r" \(\d+\)$")
 """End of the name of a thread's further lines, for events that overlap (``readers.chrome.trace_lanes``)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
+class Beside(Struct, frozen=True, kw_only=True):
     """What another thread does during some times."""
 
     thread: str

@@ -6,10 +6,10 @@ cover the same time as the events.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.optrace.host.activity import nearest
 from stepscope.derive.optrace.host.event_nesting import apart
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound=np.signedinteger)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pieces:
+class Pieces(Struct, frozen=True, kw_only=True):
     """Pieces of some lines. Shapes: int64[piece], sorted by (line, start); times ns."""
 
     start_ns: I64

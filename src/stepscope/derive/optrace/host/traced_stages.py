@@ -6,8 +6,9 @@ is no such model: TensorFlow before 2.17, datasets without autotune, iterators i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.derive.optrace.host import stage_calls
 from stepscope.readers.iterator_model import IteratorModelData, Node
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
     from stepscope.derive.optrace.host.stage_calls import Calls, Function, Path, Work
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageNode:
+class StageNode(Struct, frozen=True, kw_only=True):
     """One stage of the pipeline as it ran, all of its iterators together. Sums over the trace."""
 
     path: Path
@@ -54,8 +54,7 @@ class StageNode:
         return (self, *(inner for node in self.inputs for inner in node.walk()))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tree:
+class Tree(Struct, frozen=True, kw_only=True):
     """The pipeline that fed the steps."""
 
     root: StageNode

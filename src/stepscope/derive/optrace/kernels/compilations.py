@@ -8,10 +8,10 @@ writes the program all the same, and loads it instead.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.optrace.host.activity import nearest
 from stepscope.readers.op_names import CALLS_JITTED, LOWERS
@@ -30,8 +30,7 @@ _NAMES = ("name", "module", StatName.HLO_MODULE)
 """Stats of a compiler's events that hold the program's name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(Struct, frozen=True, kw_only=True):
     """A parameter of a program whose shape has changed."""
 
     parameter: int
@@ -39,8 +38,7 @@ class Change:
     now: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compilation:
+class Compilation(Struct, frozen=True, kw_only=True):
     """One program compiled within a step."""
 
     step: int
@@ -57,8 +55,7 @@ class Compilation:
     """Whether the compiler did not run: the program came from a cache, and the time is that of its first call."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compiles:
+class Compiles(Struct, frozen=True, kw_only=True):
     """All compilations within the steps, and their cost."""
 
     found: tuple[Compilation, ...]

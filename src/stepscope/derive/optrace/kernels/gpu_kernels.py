@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.optrace.device import device_work
@@ -48,8 +48,7 @@ MAX_BLOCKS = 1 << 62
 _DETAIL = re.compile(r"(\w+):([\d.,]+)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kernels:
+class Kernels(Struct, frozen=True, kw_only=True):
     """Kernels of one device within the steps. Shapes: [kernel], by row."""
 
     device: int

@@ -10,10 +10,10 @@ Source: Williams, Waterman, Patterson: Roofline (CACM 2009).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.optrace.device import device_work
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from stepscope.tables.records import I64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Peak:
+class Peak(Struct, frozen=True, kw_only=True):
     """Peak rates of a device."""
 
     flops_per_s: float
@@ -39,8 +38,7 @@ class Peak:
         return self.flops_per_s / self.bytes_per_s
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
+class Placed(Struct, frozen=True, kw_only=True):
     """One op under the roofline; means over its runs."""
 
     name: str

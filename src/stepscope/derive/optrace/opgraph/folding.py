@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.derive.optrace.opgraph.scopes import ROOT
 
@@ -27,8 +28,7 @@ MOST_SHOWN = 3_000
 """Ops and groups that are laid out at most; further groups stay folded."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class Item(Struct, frozen=True, kw_only=True):
     """An op or a group. Times ns, of the step: of a group those of all ops in it, open or not."""
 
     group: int
@@ -46,8 +46,7 @@ class Item:
     open: bool = False
 
 
-@dataclass(slots=True, kw_only=True)
-class Arrow:
+class Arrow(Struct, kw_only=True):
     """What one item hands to another, in the innermost group that holds both."""
 
     source: int
@@ -61,8 +60,7 @@ class Arrow:
     """Time of the critical path in the ops that it leads to; 0: it is not on the path."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Folded:
+class Folded(Struct, frozen=True, kw_only=True):
     """What is to be drawn."""
 
     items: tuple[Item, ...]

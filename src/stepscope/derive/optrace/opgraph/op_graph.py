@@ -8,10 +8,10 @@ on the host. Ops of the input pipeline are none of the step's.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct, field
 
 from stepscope.derive.graph.index import NOT_FOUND
 from stepscope.derive.graph.producers import Producers
@@ -31,8 +31,7 @@ INPUT, FRAMEWORK, STEP_OPS = "input pipeline", "framework", "ops"
 """Parts of a path, in addition to those of ``critical_path``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpNode:
+class OpNode(Struct, frozen=True, kw_only=True):
     """An op. Times ns, of the chosen step."""
 
     name: str
@@ -49,8 +48,7 @@ class OpNode:
     """The trace's event that is its longest run in the step; -1: it did not run, or was not recorded."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tensor:
+class Tensor(Struct, frozen=True, kw_only=True):
     """What an op makes and others take."""
 
     source: int
@@ -63,8 +61,7 @@ class Tensor:
     """Nodes that take it, rising."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PathPart:
+class PathPart(Struct, frozen=True, kw_only=True):
     """A stretch of the critical path, from the step's begin on."""
 
     what: str
@@ -74,8 +71,7 @@ class PathPart:
     dur_ns: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpGraph:
+class OpGraph(Struct, frozen=True, kw_only=True):
     """The graph of one step."""
 
     step: int

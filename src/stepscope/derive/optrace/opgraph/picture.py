@@ -7,8 +7,9 @@ graphs instead of one large one.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.derive.optrace.opgraph import layered
 from stepscope.derive.optrace.opgraph.scopes import ROOT
@@ -25,8 +26,7 @@ HEAD, ROOM = 30.0, 12.0
 """Of an opened group: the height of its title, and the room at its borders."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
+class Picture(Struct, frozen=True, kw_only=True):
     """Places of what is drawn, in pixels at full size."""
 
     corners: tuple[Point, ...]

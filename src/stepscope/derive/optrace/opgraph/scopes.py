@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from stepscope.derive.graph.index import CALLING, NOT_FOUND
 
@@ -34,8 +35,7 @@ _INNER = re.compile(r"^__(?:inference|forward|backward)_(?P<name>.+?)_\d+$")
 _ADDED = "AddN"
 
 
-@dataclass(slots=True)
-class Group:
+class Group(Struct):
     """Ops that belong together. Groups are numbered from the outermost, which holds all."""
 
     title: str
@@ -50,8 +50,7 @@ class Group:
     """Nodes that lie directly in it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scopes:
+class Scopes(Struct, frozen=True, kw_only=True):
     """The groups of a graph."""
 
     groups: tuple[Group, ...]
@@ -67,8 +66,7 @@ class Scopes:
             group = self.groups[group].outer
 
 
-@dataclass(slots=True)
-class _Tree:
+class _Tree(Struct):
     """A folder of names, before groups of one are dissolved."""
 
     name: str = ""

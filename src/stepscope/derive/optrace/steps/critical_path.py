@@ -14,10 +14,10 @@ Source: after Daydream (Zhu et al., USENIX ATC 2020), which asks the same of a r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.optrace.steps.trace_lanes import Lane, Side
 
@@ -37,8 +37,7 @@ HAND_OVER, WAIT, PYTHON, DEVICE_GAP = "hand-over", "wait", "Python", "device gap
 """Parts of a path other than events."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
+class Segment(Struct, frozen=True, kw_only=True):
     """A part of a path. Times ns."""
 
     start_ns: int
@@ -55,8 +54,7 @@ class Segment:
         return self.end_ns - self.start_ns
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Path:
+class Path(Struct, frozen=True, kw_only=True):
     """The critical path of one step, last segment first."""
 
     step: int
@@ -67,8 +65,7 @@ class Path:
     awaited."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gain:
+class Gain(Struct, frozen=True, kw_only=True):
     """Time the steps would save if something on their path took a share less. Ratios of the steps' time."""
 
     what: Op

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.optrace.steps import step_parts
@@ -22,8 +22,7 @@ MIN_GAP_NS = 1_000
 """Kernels of one stream follow each other within a microsecond."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gap:
+class Gap(Struct, frozen=True, kw_only=True):
     """One idle time of a device."""
 
     start_ns: int
@@ -32,8 +31,7 @@ class Gap:
     """What the host did most of the time, one of ``step_parts.PARTS``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Idle:
+class Idle(Struct, frozen=True, kw_only=True):
     """Idle times of one device within the steps. Ratios are shares of the steps' time."""
 
     ratio: float

@@ -9,10 +9,10 @@ Source: openxla/xla, ``xla/pjrt/cpu/cpu_client.cc`` and ``xla/pjrt/common_pjrt_c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.tables.blocks import take
 from stepscope.tables.optrace import LineKind, PlaneKind
@@ -27,8 +27,7 @@ _OLDER_QUEUES = "::ExecuteHelper"
 """Ends of the names of the calls that queue a run; the client's name before it has changed over the years."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class Work(Struct, frozen=True, kw_only=True):
     """Pieces of work with the time at which each was called for. Shapes: [work]."""
 
     called_ns: I64

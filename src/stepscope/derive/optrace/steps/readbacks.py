@@ -6,10 +6,10 @@ the device is idle from the end of the small copy to the start of the next work.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.optrace.device import device_work
@@ -22,8 +22,7 @@ MAX_BYTES = 64
 """A value, or a few; larger copies bring results."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Readbacks:
+class Readbacks(Struct, frozen=True, kw_only=True):
     """The values read within the steps."""
 
     per_step: float

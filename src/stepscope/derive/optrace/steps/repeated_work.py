@@ -9,11 +9,11 @@ inside it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.optrace.host import event_nesting
 from stepscope.tables.optrace import Category, LineKind, PlaneKind
@@ -41,8 +41,7 @@ _ONCE = ("Optimizer.step#",)
 """What a framework itself puts around a part that each step has once. Source: PyTorch, torch/optim/optimizer.py."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turns:
+class Turns(Struct, frozen=True, kw_only=True):
     """The calls that begin the turns of a loop."""
 
     name: str

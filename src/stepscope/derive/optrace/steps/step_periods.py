@@ -6,10 +6,10 @@ includes it, as the steps of level 0 do.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.optrace.steps import traced_steps
 from stepscope.tables.blocks import take
@@ -31,8 +31,7 @@ MIN_OTHER_CALLS = 4
 steps are not followed by such."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Periods:
+class Periods(Struct, frozen=True, kw_only=True):
     """Periods of the steps. Shapes: int64[step]. Disjoint, sorted by start; times in ns."""
 
     start_ns: I64

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.optrace.device import device_work
@@ -34,8 +34,7 @@ class Side(Enum):
     DEVICE = "device"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lane:
+class Lane(Struct, frozen=True, kw_only=True):
     """One thread's work for one side, or one stream. Lists are by time; pieces do not overlap."""
 
     line: int
@@ -59,8 +58,7 @@ class Lane:
         return self.work_ends[i] if i >= 0 else -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lanes:
+class Lanes(Struct, frozen=True, kw_only=True):
     """All lanes of a trace used by the steps or their input."""
 
     lanes: tuple[Lane, ...]

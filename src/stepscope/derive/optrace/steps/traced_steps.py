@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.derive.optrace.steps import repeated_work
 from stepscope.readers import run_metadata
@@ -63,8 +64,7 @@ class StepKind(str, Enum):
     """Each traced run of a session."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Steps:
+class Steps(Struct, frozen=True, kw_only=True):
     """Steps recognised in one way on one line. Shapes: [step], sorted by start."""
 
     how: StepKind

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.tables.findings import Remedy
 from stepscope.tables.units import format_bytes
@@ -30,8 +31,7 @@ _DOES = {
 """What another thread does, by the reason for which it does not run."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class What:
+class What(Struct, frozen=True, kw_only=True):
     """A wait in words: "Recorder.add WAITS 12 ms a step FOR FRAMES.BIN"."""
 
     verb: str = "waits"

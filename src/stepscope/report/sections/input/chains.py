@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 import difflib
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from stepscope.causes.input import source_change
 
@@ -30,8 +31,7 @@ class RefusedError(Exception):
     """Raised if a change cannot be made in the text; the message says why."""
 
 
-@dataclass(slots=True)
-class _Call:
+class _Call(Struct):
     """One call of a chain: ``.map(f)`` with the blanks before its dot."""
 
     method: str
@@ -41,8 +41,7 @@ class _Call:
     """After it, on its last line."""
 
 
-@dataclass(slots=True)
-class _Chain:
+class _Chain(Struct):
     """The calls of one expression after its root, in the order in which they run."""
 
     start: int
