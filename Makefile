@@ -58,10 +58,11 @@ pictures: $(VENV)/.stamp system-deps ## docs/images again, from a run of the exa
 
 NO_TESTS = 5
 PYTEST = $(BIN)/python -m pytest --quiet -raR
+ALONE = $(if $(ARGS),,$(shell grep -rl 'pytest.mark.alone' tests --include='test_*.py'))
 
 .PHONY: test
 test: $(VENV)/.stamp system-deps venv-tf215 ## all tests; what fails runs again (docs/decisions/0022-reruns.md)
-	@bad=0; for part in "-n 2 --dist worksteal -m 'not alone'" "-m alone"; do \
+	@bad=0; for part in "-n 2 --dist worksteal -m 'not alone'" "-m alone $(ALONE)"; do \
 	  eval "$(PYTEST) --reruns 1 --reruns-delay 5 $$part $(ARGS)"; status=$$?; \
 	  [ $$status -eq 0 ] || [ $$status -eq $(NO_TESTS) ] || bad=$$status; done; \
 	[ $$bad -eq 0 ] || { \

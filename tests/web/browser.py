@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
 PATIENCE_MS = 1000 * PATIENCE_S
+LAYOUTS = ((1440, "light"), (800, "dark"))
+"""Widths in pixels and colour schemes; a tab has the first unless a test asks for all of them."""
+in_every_layout = pytest.mark.parametrize("tab", LAYOUTS, indirect=True, ids=lambda one: f"{one[0]}-{one[1]}")
+"""Marks tests of what a layout may break: what fits, what can be reached, what is read aloud."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
-from tests.web.browser import AXE, CHROMIUM, FITS, FLAGS, NAMELESS, SERIOUS, Tab, tab_of
+from tests.web.browser import AXE, CHROMIUM, FITS, FLAGS, LAYOUTS, NAMELESS, SERIOUS, Tab, in_every_layout, tab_of
 from tests.web.recorded import PROGRAM
 
 from stepscope.model.api.rest_api import FindingList
@@ -40,10 +40,10 @@ def browser() -> Iterator[Browser]:
         chromium.close()
 
 
-@pytest.fixture(params=[(1440, "light"), (800, "dark")], ids=lambda p: f"{p[0]}-{p[1]}")
+@pytest.fixture
 def tab(browser: Browser, url: str, request: pytest.FixtureRequest) -> Iterator[Tab]:
-    """At two widths, light and dark."""
-    width, scheme = request.param
+    """In one of the layouts."""
+    width, scheme = getattr(request, "param", LAYOUTS[0])
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     yield tab_of(context, url)
     context.close()
@@ -102,6 +102,7 @@ def test_a_session_at_rest(tab: Tab, recorded: Recorded) -> None:
     assert tab.problems == []
 
 
+@in_every_layout
 def test_the_overview_holds_what_the_report_holds(tab: Tab, recorded: Recorded) -> None:
     """The whole job with each part's place, every detector with its reason, stages, the distribution of step times."""
     report = msgspec.json.decode((recorded.path / "report.json").read_bytes(), type=Report)
@@ -166,6 +167,7 @@ def test_a_part_of_the_time(tab: Tab, recorded: Recorded) -> None:
     assert tab.problems == []
 
 
+@in_every_layout
 def test_tasks_at_rest(tab: Tab, recorded: Recorded) -> None:
     """Every task with its count; sorted and searched by the address; nothing to trace where nothing runs."""
     page = tab.page
@@ -186,6 +188,7 @@ def test_tasks_at_rest(tab: Tab, recorded: Recorded) -> None:
     assert tab.problems == []
 
 
+@in_every_layout
 @pytest.mark.parametrize("name", PAGES)
 def test_no_page_has_a_serious_accessibility_fault(
     tab: Tab, recorded: Recorded, pair: tuple[Recorded, Recorded], name: str

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.web.browser import AXE, CHROMIUM, FITS, FLAGS, NAMELESS, SERIOUS, Tab, tab_of
+from tests.web.browser import AXE, CHROMIUM, FITS, FLAGS, LAYOUTS, NAMELESS, SERIOUS, Tab, in_every_layout, tab_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -42,10 +42,10 @@ def chromium() -> Iterator[Browser]:
         started.close()
 
 
-@pytest.fixture(params=[(1440, "light"), (800, "dark")], ids=lambda p: f"{p[0]}-{p[1]}")
+@pytest.fixture
 def tab(chromium: Browser, url: str, request: pytest.FixtureRequest) -> Iterator[Tab]:
-    """At two widths, light and dark; nothing is complained of."""
-    width, scheme = request.param
+    """In one of the layouts; nothing is complained of."""
+    width, scheme = getattr(request, "param", LAYOUTS[0])
     context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     found = tab_of(context, url)
     yield found
@@ -61,6 +61,7 @@ def sound(tab: Tab) -> None:
     assert tab.page.evaluate(SERIOUS) == []
 
 
+@in_every_layout
 def test_every_page_of_a_training(tab: Tab, training: int) -> None:
     """From the hub through all pages, a capture on the way, and back through the same pages."""
     page = tab.page

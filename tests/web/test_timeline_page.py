@@ -10,7 +10,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.web.browser import CHROMIUM, FITS, FLAGS, NAMELESS, Tab, tab_of
+from tests.web.browser import CHROMIUM, FITS, FLAGS, LAYOUTS, NAMELESS, Tab, in_every_layout, tab_of
 from tests.web.conftest import PATIENCE_S, TOKEN, command, environment
 from tests.web.timeline_sessions import SPIKE_AT, STEP, stored
 
@@ -69,10 +69,10 @@ def page_of(served: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"/sessions/{key_of(path.resolve())}/timeline"
 
 
-@pytest.fixture(params=[(1440, "light"), (800, "dark")], ids=lambda p: f"{p[0]}-{p[1]}")
+@pytest.fixture
 def tab(chromium: Browser, served: str, request: pytest.FixtureRequest) -> Iterator[Tab]:
-    """At two widths, light and dark; nothing is complained of."""
-    width, scheme = request.param
+    """In one of the layouts; nothing is complained of."""
+    width, scheme = getattr(request, "param", LAYOUTS[0])
     context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     found = tab_of(context, served)
     yield found
@@ -99,6 +99,7 @@ def lane_y(tab: Tab, title: str, lane: int = 0) -> float:
     return box["y"] + 18 * lane + 9
 
 
+@in_every_layout
 def test_from_a_finding_to_its_evidence(tab: Tab, page_of: str) -> None:
     """The link beside the evidence opens the timeline where it is; back leads to the finding."""
     page = tab.page
@@ -134,6 +135,7 @@ def test_a_captures_button_puts_its_lanes_below_the_steps(tab: Tab, page_of: str
     assert order == sorted(order)
 
 
+@in_every_layout
 def test_the_picture_comes_first(tab: Tab, page_of: str) -> None:
     """What the session and its timeline are is asked for once, before the script; numbers after the last tile."""
     page = tab.page
@@ -233,6 +235,7 @@ def test_a_search_finds_an_op(tab: Tab, page_of: str) -> None:
     page.wait_for_url(lambda url: "from=" not in url and "span=" in url)
 
 
+@in_every_layout
 def test_a_drag_selects_a_range(tab: Tab, page_of: str) -> None:
     """Its statistics stand below; what is merged is said, and how many."""
     page = tab.page

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from stepscope.model.log.graph import LATER_COLUMNS, TEXT_COLUMNS, NodeColumns
 from stepscope.tables.records import I64
@@ -38,6 +37,8 @@ def decode(columns: Mapping[str, Any]) -> NodeColumns:
     Raises:
         ValueError: a column is missing, of another type, or inconsistent with the others.
     """
+    import pyarrow.compute as pc  # a fifth of the collector's imports, which needs it for graphs alone
+
     missing = [name for name in (*NUMBERS, *TEXT_COLUMNS, *LISTS) if name not in columns and name not in LATER_COLUMNS]
     if missing:
         raise ValueError(f"no column {missing[0]}")
