@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass, field
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 from tests.web.conftest import PATIENCE_S, TOKEN
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
 PATIENCE_MS = 1000 * PATIENCE_S
-LAYOUTS = ((1440, "light"), (800, "dark"))
+Layout = tuple[int, Literal["light", "dark"]]
+LAYOUTS: tuple[Layout, ...] = ((1440, "light"), (800, "dark"))
 """Widths in pixels and colour schemes; a tab has the first unless a test asks for all of them."""
 in_every_layout = pytest.mark.parametrize("tab", LAYOUTS, indirect=True, ids=lambda one: f"{one[0]}-{one[1]}")
 """Marks tests of what a layout may break: what fits, what can be reached, what is read aloud."""
@@ -37,6 +38,12 @@ class Tab:
     def query(self) -> str:
         """What of the state stands in the address."""
         return self.page.url.partition("?")[2]
+
+
+def layout(request: pytest.FixtureRequest) -> Layout:
+    """The layout that the test of a tab asks for."""
+    found: Layout = getattr(request, "param", LAYOUTS[0])
+    return found
 
 
 def tab_of(context: BrowserContext, url: str) -> Tab:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
-from tests.web.browser import AXE, CHROMIUM, FITS, FLAGS, LAYOUTS, NAMELESS, SERIOUS, Tab, in_every_layout, tab_of
+from tests.web.browser import AXE, CHROMIUM, FITS, FLAGS, NAMELESS, SERIOUS, Tab, in_every_layout, layout, tab_of
 from tests.web.recorded import PROGRAM
 
 from stepscope.model.api.rest_api import FindingList
@@ -43,7 +43,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def tab(browser: Browser, url: str, request: pytest.FixtureRequest) -> Iterator[Tab]:
     """In one of the layouts."""
-    width, scheme = getattr(request, "param", LAYOUTS[0])
+    width, scheme = layout(request)
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     yield tab_of(context, url)
     context.close()

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.web.browser import AXE, CHROMIUM, FITS, FLAGS, LAYOUTS, NAMELESS, SERIOUS, Tab, in_every_layout, tab_of
+from tests.web.browser import AXE, CHROMIUM, FITS, FLAGS, NAMELESS, SERIOUS, Tab, in_every_layout, layout, tab_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -45,7 +45,7 @@ def chromium() -> Iterator[Browser]:
 @pytest.fixture
 def tab(chromium: Browser, url: str, request: pytest.FixtureRequest) -> Iterator[Tab]:
     """In one of the layouts; nothing is complained of."""
-    width, scheme = getattr(request, "param", LAYOUTS[0])
+    width, scheme = layout(request)
     context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     found = tab_of(context, url)
     yield found

@@ -10,7 +10,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.web.browser import CHROMIUM, FITS, FLAGS, LAYOUTS, NAMELESS, Tab, in_every_layout, tab_of
+from tests.web.browser import CHROMIUM, FITS, FLAGS, NAMELESS, Tab, in_every_layout, layout, tab_of
 from tests.web.conftest import PATIENCE_S, TOKEN, command, environment
 from tests.web.timeline_sessions import SPIKE_AT, STEP, stored
 
@@ -72,7 +72,7 @@ def page_of(served: str, tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture
 def tab(chromium: Browser, served: str, request: pytest.FixtureRequest) -> Iterator[Tab]:
     """In one of the layouts; nothing is complained of."""
-    width, scheme = getattr(request, "param", LAYOUTS[0])
+    width, scheme = layout(request)
     context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     found = tab_of(context, served)
     yield found

@@ -142,6 +142,21 @@ def test_no_code_of_the_job_runs() -> None:
     assert type(odd) is Odd
 
 
+def test_a_list_that_grows_meanwhile_has_as_many_elements_as_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread appends to it while the look is taken."""
+    history = [np.ones(MB, np.uint8) for _ in range(8)]
+    measure = held._array
+
+    def growing(value: np.ndarray, size: held.Size, budget: Budget) -> None:
+        measure(value, size, budget)
+        history.append(np.ones(MB, np.uint8))
+
+    monkeypatch.setattr(held, "_array", growing)
+    found = rows()["history"]
+    assert len(history) > 8
+    assert (found.count, found.bytes // MB) == (8, 8)
+
+
 def test_a_look_is_bounded() -> None:
     """A list of a million objects is not walked through."""
     budget = Budget(0)

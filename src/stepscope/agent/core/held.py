@@ -44,10 +44,12 @@ _SCALARS = (int, float, complex, str, bytes, bytearray, bool)
 class Size:
     """Bytes of a value, and what it is made of."""
 
-    __slots__ = ("bytes", "dtype", "largest", "layer", "model", "shape", "variable")
+    __slots__ = ("bytes", "count", "dtype", "largest", "layer", "model", "shape", "variable")
 
     def __init__(self) -> None:
         self.bytes = 0.0
+        self.count = 0
+        """Elements, if it is a container: as many as ``bytes`` stands for, though another thread adds to it."""
         self.dtype = ""
         self.shape: tuple[int, ...] = ()
         self.largest = 0.0
@@ -125,9 +127,8 @@ def _row(
     size = _size(value, DEPTH, budget)
     if size.bytes < LEAST_BYTES:
         return None
-    count = len(value) if type(value) in _CONTAINERS else 0
     row: dict[str, object] = {"name": name[:80], "kind": type(value).__name__[:40], "bytes": int(size.bytes)}
-    row.update(count=count, dtype=size.dtype, shape=list(size.shape), file=at[0], function=at[1], line=at[2])
+    row.update(count=size.count, dtype=size.dtype, shape=list(size.shape), file=at[0], function=at[1], line=at[2])
     if size.model:
         row.update(model=size.model[:40], variable=size.variable[-80:], layer=type(size.layer).__name__[:40])
         row["built"] = built(size.layer) if built is not None else None
@@ -228,7 +229,7 @@ def _keras(value: Foreign, size: Size, budget: Budget) -> None:
 
 
 def _container(value: Foreign, size: Size, depth: int, budget: Budget) -> None:
-    count = len(value)
+    count = size.count = len(value)
     parts: list[Foreign]
     if type(value) is dict:
         parts = _some(value.values(), count)
