@@ -73,8 +73,8 @@ def fed(wait: float, *, calls: int = 8, work: float = 0.2, kind: str = "Sin", me
     return holding(made.trace(), measured=measured)
 
 
-def served(wait: float) -> Job:
-    """An imported file: steps wait ``wait`` for the workers of a tf.data service."""
+def served(wait: float, stage: str = "DataService") -> Job:
+    """An imported file: steps wait ``wait`` for one stage, by default for the workers of a tf.data service."""
     made = Maker()
     fetch, compute = made.thread("tf_data_get_next"), made.thread("tf_Compute")
     for i in range(TRACED):
@@ -83,7 +83,7 @@ def served(wait: float) -> Job:
         made.call(at, STEP - 2, run)
         made.get_next(fetch, at + 3, wait - 3, run)
         made.stage(fetch, "Root", at + 4, wait - 5)
-        made.stage(fetch, "Root::DataService", at + 5, wait - 7)
+        made.stage(fetch, f"Root::{stage}", at + 5, wait - 7)
         made.op(compute, "model/MatMul:MatMul", at + wait + 1, STEP - wait - 100, run)
     return holding(made.trace(), measured=False)
 

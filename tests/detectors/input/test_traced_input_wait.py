@@ -65,6 +65,23 @@ def test_a_service_is_given_workers(wait: float) -> None:
 
 
 @pytest.mark.parametrize(
+    ("stage", "advised"),
+    [
+        ("Generator", "use-tf-data-map"),
+        ("TFRecord", "parallel-reads"),
+        ("FlatMap", "parallel-interleave"),
+        ("BatchV2", "parallel-batch"),
+        ("Map", "parallel-map"),
+        ("Filter", "work-in-a-map"),
+    ],
+)
+def test_a_stage_is_given_threads_only_if_it_can_have_them(stage: str, advised: str) -> None:
+    """A generator, a filter or a reader takes no num_parallel_calls."""
+    (finding,) = _found(served(60_000, stage))
+    assert [remedy.id for remedy in finding.remedies] == [advised, "prefetch"]
+
+
+@pytest.mark.parametrize(
     ("works", "maker"), [(0.1, "$data.py:9 make"), (0.9, "$resource_tracker.py:161 _check_alive"), (0.0, "$a.py:1 f")]
 )
 def test_who_hardly_works_makes_no_batches(works: float, maker: str) -> None:

@@ -229,6 +229,7 @@ _MORE_WORKERS = Remedy(
 _PINNED = Remedy(id="pin-memory", text="pin_memory=True and .to(device, non_blocking=True)")
 
 
+_READERS = ("TFRecord", "TextLine", "FixedLengthRecord")
 _SERVED = "DataService"
 """Head of the types of stages whose elements the workers of a tf.data service make."""
 _OF_SERVICE = (
@@ -240,8 +241,7 @@ _OF_SERVICE = (
 def _remedies(stage: StageNode, python: float, params: Params) -> tuple[Remedy, ...]:
     if stage.type.startswith(_SERVED):
         return _OF_SERVICE
-    way = "parallel-map" if "Map" in stage.type else "parallel-stage"
-    first = Remedy(id=way, text="run the stage in parallel: num_parallel_calls=tf.data.AUTOTUNE")
+    first = _faster(stage)
     if python >= params.min_python_ratio:
         first = Remedy(id="use-tensorflow-ops", text="write the Python as TensorFlow ops: it holds the GIL")
     elif stage.parallelism > 1:
@@ -250,6 +250,23 @@ def _remedies(stage: StageNode, python: float, params: Params) -> tuple[Remedy, 
         cached = Remedy(id="cache-after-map", text=text)
         (first,) = drawn.keeping(Draw(", ".join(names), 0) if names else None, cached)
     return first, Remedy(id="prefetch", text="end the pipeline with prefetch(tf.data.AUTOTUNE)", safety="safe")
+
+
+def _faster(stage: StageNode) -> Remedy:
+    """More of the stage at a time, by what its function in tf.data has for that."""
+    if "FlatMap" in stage.type or "Interleave" in stage.type:
+        text = "interleave with num_parallel_calls=tf.data.AUTOTUNE, not one source after the other"
+        return Remedy(id="parallel-interleave", text=text)
+    if "Map" in stage.type:
+        return Remedy(id="parallel-map", text="run the stage in parallel: num_parallel_calls=tf.data.AUTOTUNE")
+    if stage.type.startswith(("Batch", "ParallelBatch")):
+        return Remedy(id="parallel-batch", text="copy several batches at a time: batch(num_parallel_calls=...)")
+    if stage.type.startswith("Generator"):
+        text = "build the dataset from files or arrays, with the generator's work in map(num_parallel_calls=...)"
+        return Remedy(id="use-tf-data-map", text=text)
+    if stage.type.startswith(_READERS):
+        return Remedy(id="parallel-reads", text="read several files at once: num_parallel_reads=tf.data.AUTOTUNE")
+    return Remedy(id="work-in-a-map", text="do this work in a map with num_parallel_calls, or once, offline")
 
 
 DETECTOR = Detector(
