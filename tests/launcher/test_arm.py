@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import py_compile
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import stepscope
 from stepscope.launcher import arm
 from stepscope.native import own_python
 
@@ -68,3 +70,18 @@ def test_our_processes_are_nice_before_they_import() -> None:
     """The priority is lowered by the first words of the start-up code, not by the module that it imports."""
     code = own_python.command("stepscope.tables.units")[3]
     assert code.index(f"os.nice({own_python.NICE})") < code.index("from stepscope.tables.units")
+
+
+def test_our_processes_run_the_code_of_their_starter(tmp_path: Path) -> None:
+    """Not that of the environment, where another stepscope may be installed."""
+    package = tmp_path / "stepscope"
+    package.mkdir()
+    for part in Path(stepscope.__file__).parent.iterdir():
+        (package / part.name).symlink_to(part)
+    (package / "where.py").write_text("import stepscope\ndef main(_): print(stepscope.__file__)\n")
+    start = (
+        "import os; from stepscope.native import own_python as o; c = o.command('stepscope.where'); os.execv(c[0], c)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", start], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{package / '__init__.py'}\n"

@@ -11,25 +11,27 @@ from stepscope.wire.env import RUN_VARIABLE
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
 """Signals whose default handling such a process restores, whatever its starter ignores or blocks."""
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _CODE = """\
 import sys; sys.path.pop(0); import json; import os; os.nice({nice})
 try:
     with open("/proc/self/oom_score_adj", "w") as file: file.write("1000")
 except OSError: pass
-own = json.loads(sys.argv.pop(1))
+own = json.loads(sys.argv.pop(1)); sys.path.insert(0, own.pop()); import stepscope; sys.path.pop(0)
 sys.path.extend(p for p in own if p and p not in sys.path)
 from {module} import main; main(sys.argv[1:])
 """
 """Start-up code. Neither the user's directory nor a PYTHONPATH made for the job may shadow its imports; the paths that
-its starter could import from are appended. Importing takes half a second of CPU time: most are nice before. And
-where memory runs out, they are the first to go, also while they import."""
+its starter could import from are appended; stepscope itself is the starter's, also where another one is installed.
+Importing takes half a second of CPU time: most are nice before. And where memory runs out, they are the first to go,
+also while they import."""
 NICE = 10
 """Priority of our processes, in steps below the job's."""
 
 
 def command(module: str, *args: str, nice: int = NICE) -> list[str]:
     """The command line that calls ``main(args)`` of a module of ours, imported at a priority ``nice`` below ours."""
-    return [sys.executable, "-E", "-c", _CODE.format(module=module, nice=nice), json.dumps(sys.path), *args]
+    return [sys.executable, "-E", "-c", _CODE.format(module=module, nice=nice), json.dumps([*sys.path, _ROOT]), *args]
 
 
 def environment() -> dict[str, str]:
