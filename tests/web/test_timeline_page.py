@@ -235,7 +235,6 @@ def test_a_search_finds_an_op(tab: Tab, page_of: str) -> None:
     page.wait_for_url(lambda url: "from=" not in url and "span=" in url)
 
 
-@in_every_layout
 def test_a_drag_selects_a_range(tab: Tab, page_of: str) -> None:
     """Its statistics stand below; what is merged is said, and how many."""
     page = tab.page
