@@ -132,6 +132,16 @@ def tensorflow(tmp_path: Path) -> Environment:
     return made
 
 
+@pytest.fixture
+def named(environment: Environment) -> Environment:
+    """An enabled environment with a package that has only the name of a framework: its import takes no time."""
+    (environment.site / "onnxruntime").mkdir()
+    (environment.site / "onnxruntime" / "__init__.py").touch()
+    done = environment.enable()
+    assert done.returncode == 0, done.stderr
+    return environment
+
+
 @pytest.fixture(autouse=True)
 def no_run_left(tmp_path: Path) -> Iterator[None]:
     """What a failed test leaves in /dev/shm goes with it."""

@@ -177,15 +177,15 @@ def test_the_job_outlives_a_killed_sidecar(tensorflow: Environment) -> None:
     assert (stored.workers[0].records.kind == Kind.EXECUTION).sum() > 0
 
 
-def test_where_nothing_can_be_kept(tensorflow: Environment, tmp_path: Path) -> None:
+def test_where_nothing_can_be_kept(named: Environment, tmp_path: Path) -> None:
     """No folder takes a session and the home is read-only: the job runs to its end, and nothing is left."""
     (tmp_path / "file").write_text("")
     environment = plain(STEPSCOPE_SESSIONS=str(tmp_path / "file" / "sessions"), HOME="/proc")
-    program = "import time, tensorflow as tf; time.sleep(6); print(float(tf.constant(2.0) + 1.0))"
-    out, err, code = tensorflow.run(program, env=environment)
+    program = "import time, onnxruntime; time.sleep(6); print(3.0)"
+    out, err, code = named.run(program, env=environment)
     assert (out, code) == ("3.0\n", 0), err
     fallback = Path("/var/tmp") / f"stepscope-sessions-{os.getuid()}"
-    wait_for(lambda: not tensorflow.runs(), "the run directory to go")
+    wait_for(lambda: not named.runs(), "the run directory to go")
     for session in fallback.glob("*.stepscope"):
         if json.loads((session / "manifest.json").read_text())["command"][-1] == program:
             break
@@ -194,15 +194,15 @@ def test_where_nothing_can_be_kept(tensorflow: Environment, tmp_path: Path) -> N
     subprocess.run(["rm", "-r", str(session)], check=True)
 
 
-def test_short_jobs_and_crashes_leave_nothing(tensorflow: Environment) -> None:
+def test_short_jobs_and_crashes_leave_nothing(named: Environment) -> None:
     """A program that ends before its sidecar starts leaves nothing; one that is killed leaves what the sweep takes."""
-    assert tensorflow.run("import tensorflow as tf; print(int(tf.constant(3)))")[0] == "3\n"
-    assert tensorflow.runs() == []
-    out, _, code = tensorflow.run("import os, signal, tensorflow; os.kill(os.getpid(), signal.SIGKILL)")
+    assert named.run("import onnxruntime; print(3)")[0] == "3\n"
+    assert named.runs() == []
+    out, _, code = named.run("import os, signal, onnxruntime; os.kill(os.getpid(), signal.SIGKILL)")
     assert (out, code) == ("", -signal.SIGKILL)
     sweep.sweep()
-    assert tensorflow.runs() == []
-    assert tensorflow.finished() == []
+    assert named.runs() == []
+    assert named.finished() == []
 
 
 def test_run_goes_before_enable(tensorflow: Environment) -> None:

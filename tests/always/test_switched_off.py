@@ -25,15 +25,12 @@ print("done", flush=True)
 
 
 @pytest.fixture
-def enabled(environment: Environment, monkeypatch: pytest.MonkeyPatch) -> Environment:
-    """An enabled environment with a framework that only has the name of one, and a user of this test alone."""
+def enabled(named: Environment, monkeypatch: pytest.MonkeyPatch) -> Environment:
+    """An enabled environment, and a user of this test alone."""
     for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
-        monkeypatch.setenv(name, str(environment.folder / name.lower()))
-    (environment.site / "onnxruntime").mkdir()
-    (environment.site / "onnxruntime" / "__init__.py").touch()
-    (environment.folder / "loop.py").write_text(LOOP)
-    assert environment.enable().returncode == 0
-    return environment
+        monkeypatch.setenv(name, str(named.folder / name.lower()))
+    (named.folder / "loop.py").write_text(LOOP)
+    return named
 
 
 def notes(session: Path) -> dict[str, str]:
