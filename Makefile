@@ -94,6 +94,10 @@ wheel: $(VENV)/.stamp ## dist/stepscope-VERSION-py3-none-any.whl, to install any
 wheel-check: wheel ## installs that wheel in an empty environment and runs it there
 	@scripts/try-wheel.sh dist/*.whl $(PYTHON) requirements/constraints.txt
 
+.PHONY: release
+release: $(VENV)/.stamp ## checked wheel and sdist of a new version: make release VERSION=X.Y.Z; publishes nothing
+	@$(BIN)/python scripts/release.py $(VERSION)
+
 # ---- static checks ---------------------------------------------------------------------------------------------
 
 .PHONY: check
