@@ -73,6 +73,11 @@ test: $(VENV)/.stamp system-deps venv-tf215 ## all tests; what fails runs again 
 test-fast: $(VENV)/.stamp ## the tests that start no TensorFlow and no browser
 	@$(PYTEST) -m "not tf and not browser and not slow" $(ARGS)
 
+.PHONY: test-frontend
+test-frontend: ## the unit tests of the page's modules (needs Node and npm)
+	@cd frontend && { test -d node_modules/@types/node || npm ci --silent --no-audit --no-fund; }
+	@cd frontend && npm test --silent
+
 # One package: make test-check, test-readers, ... TensorFlow is started in some tests of agent, check, diagnosis, machine, report and web alone.
 test-%: $(VENV)/.stamp
 	@test -d tests/$* || { echo "no tests/$*: one of $(notdir $(wildcard tests/*))"; exit 2; }

@@ -1,24 +1,47 @@
-/** Numbers as text: three significant digits, like the terminal's reports. */
+/** Numbers as text, as the terminal's reports write them: what tests/numbers.json holds is Python's. */
 import { COMPONENTS } from "./generated/components";
 import { METRICS, WORDS } from "./generated/metrics";
 
-function digits(value: number): string {
+/** A decimal text as Python writes it: halfway between two, the one whose last digit is even. */
+function fixed(value: number, places: number): string {
   const size = Math.abs(value);
-  const places = size >= 100 || Number.isInteger(value) ? 0 : size >= 10 ? 1 : 2;
-  return value.toLocaleString("en-US", { maximumFractionDigits: places });
+  if (size >= 1e21) return Number.isFinite(value) ? BigInt(value).toString() : String(value);
+  const halves = size * 2 ** (places + 1);
+  if (halves % 2 !== 1) return value.toFixed(places);
+  const below = Math.floor(size * 10 ** places);
+  return ((Math.sign(value) * (below + (below % 2))) / 10 ** places).toFixed(places);
+}
+
+const grouped = (text: string): string => text.replace(/\B(?=(\d{3})+(?!\d))(?<!\.\d*)/g, ",");
+const bare = (text: string): string => (text.includes(".") ? text.replace(/\.?0+$/, "") : text);
+
+function scaled(value: number): string {
+  const size = Math.abs(value);
+  return bare(fixed(value, size >= 100 || Number.isInteger(value) ? 0 : size >= 10 ? 1 : 2));
+}
+
+/** Share of a unit from which three digits round up to it. */
+const ROUNDS_UP = 0.9995;
+
+function inUnits(value: number, units: [number, string][]): string {
+  const [step, unit] = units.find(([size]) => Math.abs(value) >= ROUNDS_UP * size) ?? [0, units.at(-1)?.[1]];
+  return `${step ? scaled(value / step) : "0"} ${unit}`;
 }
 
 const TIMES: [number, string][] = [
   [1e9, "s"],
   [1e6, "ms"],
-  [1e3, "µs"],
+  [1e3, "us"],
   [1, "ns"],
 ];
 
 export function ns(value: number): string {
-  if (value >= 120e9) return wall(value);
-  const [step, unit] = TIMES.find(([size]) => Math.abs(value) >= size) ?? [1, "ns"];
-  return `${digits(value / step)} ${unit}`;
+  return inUnits(value, TIMES);
+}
+
+/** How long a run takes, or when in it something is: from two minutes on in minutes and hours. */
+export function lasting(value: number): string {
+  return value >= 120e9 ? wall(value) : ns(value);
 }
 
 function wall(value: number): string {
@@ -36,8 +59,7 @@ const SIZES: [number, string][] = [
 ];
 
 export function bytes(value: number): string {
-  const [step, unit] = SIZES.find(([size]) => value >= size) ?? [1, "B"];
-  return `${digits(value / step)} ${unit}`;
+  return inUnits(value, SIZES);
 }
 
 const FLOWS: [number, string][] = [
@@ -49,13 +71,11 @@ const FLOWS: [number, string][] = [
 
 /** What disks and networks carry, in their makers' units. */
 export function flow(value: number): string {
-  const [step, unit] = FLOWS.find(([size]) => value >= size) ?? [1, "B/s"];
-  return `${digits(value / step)} ${unit}`;
+  return inUnits(value, FLOWS);
 }
 
 export function percent(ratio: number): string {
-  const value = 100 * ratio;
-  return `${Math.abs(value) >= 10 || value === 0 ? value.toFixed(0) : value.toFixed(1)} %`;
+  return `${fixed(100 * ratio, Math.abs(ratio) >= 0.0995 || ratio === 0 ? 0 : 1)} %`;
 }
 
 /** A change as a share: `+1.2 %`, `−0.3 %`. */
@@ -64,12 +84,19 @@ export function signed(ratio: number): string {
 }
 
 export function rate(value: number | null): string {
-  return value === null ? "" : digits(value);
+  if (value === null) return "";
+  const size = Math.abs(value);
+  return grouped(fixed(value, size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2));
+}
+
+/** A number of a chart or a factor: three digits, without zeros at the end. */
+export function short(value: number): string {
+  return grouped(scaled(value));
 }
 
 /** Hundreds of these stand on a page; asking for a locale each time took a third of its rendering. */
 export function count(value: number): string {
-  return Number.isInteger(value) ? String(value).replace(/\B(?=(\d{3})+$)/g, ",") : value.toLocaleString("en-US");
+  return grouped(Number.isInteger(value) ? fixed(value, 0) : String(value));
 }
 
 /** A measured value with its unit. */
@@ -78,13 +105,16 @@ export function measured(value: number, unit: string): string {
   if (unit === "bytes") return bytes(value);
   if (unit === "bytes/s") return flow(value);
   if (unit === "ratio") return percent(value);
-  const number = digits(value);
+  const number = Math.abs(value) < SHOWN_FROM ? "0" : Number.isInteger(value) ? count(value) : rate(value);
   return `${number}${unit && unit !== "count" ? ` ${number === "1" ? singular(unit) : unit}` : ""}`;
 }
 
+/** Smaller values are written as 0. */
+const SHOWN_FROM = 0.005;
+
 /** `thread` for `threads`; a unit that is no plural word stays as it is. */
-function singular(unit: string): string {
-  return /^[a-z]{2,}s$/.test(unit) ? unit.replace(/(ch|ss)es$|s$/, "$1") : unit;
+export function singular(unit: string): string {
+  return /^\p{L}{2,}s$/u.test(unit) ? unit.replace(/(ch|ss)es$|s$/, "$1") : unit;
 }
 
 /** `1 step`, `2 steps`. */
@@ -104,16 +134,14 @@ export function clock(unix_ms: number): string {
   return new Date(unix_ms).toLocaleTimeString("en-GB");
 }
 
-export function ago(unix_s: number): string {
-  const seconds = Math.max(0, Date.now() / 1000 - unix_s);
-  return seconds < 90 ? `${Math.round(seconds)} s ago` : `${Math.round(seconds / 60)} min ago`;
-}
+/** What a table says; names of sessions may be those that every object has, like `constructor`. */
+const own = (table: Record<string, string>, name: string) => (Object.hasOwn(table, name) ? table[name] : undefined);
 
 /** A metric of evidence in words, as the report says it. */
 export function metric(name: string): string {
-  return METRICS[name] ?? name.split("_").map((word) => WORDS[word] ?? word).join(" ");
+  return own(METRICS, name) ?? name.split("_").map((word) => own(WORDS, word) ?? word).join(" ");
 }
 
 export function component(name: string): string {
-  return COMPONENTS[name] ?? name;
+  return own(COMPONENTS, name) ?? name;
 }

@@ -49,7 +49,7 @@ export function onClick(event: MouseEvent): void {
   const link = (event.target as Element | null)?.closest?.("a");
   if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey) return;
   const href = link.getAttribute("href") ?? "";
-  if (link.target || link.hasAttribute("download") || !href.startsWith("/") || href.startsWith("/api/")) return;
+  if (link.target || link.hasAttribute("download") || !/^\/(?!\/|api\/)/.test(href)) return;
   event.preventDefault();
   go(href);
 }

@@ -46,7 +46,7 @@ def test_the_graph_of_a_step(tmp_path_factory: pytest.TempPathFactory) -> None:
 
         page.get_by_role("button", name="two", exact=True).first.click()
         _chosen(page, "two")
-        assert "230 µs, 29 % of op time" in page.locator(".tl-beside").inner_text()
+        assert "230 us, 29 % of op time" in page.locator(".tl-beside").inner_text()
         page.locator(".og-stage").focus()
         page.keyboard.press("Enter")
         page.wait_for_url(re.compile("open="))

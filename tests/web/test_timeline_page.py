@@ -362,7 +362,7 @@ def test_arrows_lead_from_a_launch_to_its_kernel(tab: Tab, page_of: str) -> None
     page.mouse.click(box["x"] + box["width"] * 0.75, lane_y(tab, "Stream #1"))  # 30.15 of 30 to 30.2 ms: 30.13 to 30.17
     page.locator("#span-title", has_text="sgemm").wait_for()
     page.wait_for_function(arrows, arg="1")
-    assert "launched by cudaLaunchKernel 30 µs earlier" in page.locator(".tl-beside").inner_text()
+    assert "launched by cudaLaunchKernel 30 us earlier" in page.locator(".tl-beside").inner_text()
     page.locator(".tl-stage").focus()
     page.keyboard.press("l")
     page.locator("#span-title", has_text="cudaLaunchKernel").wait_for()

@@ -82,7 +82,7 @@ export function next(graph: OpGraphView, from: GraphItem, key: string): GraphIte
     const down = key === "ArrowDown";
     const along = graph.arrows.filter((arrow) => (down ? arrow.source : arrow.target) === from.id);
     along.sort((one, other) => other.path_ns - one.path_ns || other.bytes - one.bytes);
-    const end = along[0] && by.get(down ? along[0].target : along[0].source);
+    const end = along.map((arrow) => by.get(down ? arrow.target : arrow.source)).find((item) => item);
     if (end) return end;
   }
   const centre = (item: GraphItem) => ({ x: item.x + item.width / 2, y: item.y + Math.min(item.height, 44) / 2 });

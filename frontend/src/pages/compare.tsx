@@ -252,7 +252,7 @@ function amount(row: Difference, value: number | null): string {
 /** As the terminal says it: +8.1 %; from three times on, 3.2 x. */
 function growth(ratio: number): string {
   if (ratio >= 100) return "over 100 x";
-  if (ratio >= 3) return `${format.rate(Number(ratio.toPrecision(3)))} x`;
+  if (ratio >= 3) return `${format.short(Number(ratio.toPrecision(3)))} x`;
   const percent = 100 * (ratio - 1);
   return `${percent < 0 ? "\u2212" : "+"}${Math.abs(percent).toFixed(1)} %`;
 }

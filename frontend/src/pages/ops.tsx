@@ -64,8 +64,8 @@ export function OpsPage({ brief, job, stamp, query }: View) {
     <section aria-labelledby="ops-title">
       <h1 id="ops-title">Ops</h1>
       <p class="quiet">
-        {format.ns(table.ns)} of op time over all threads and devices
-        {table.steps > 0 && ` in ${format.plural(table.steps, "traced step")}`}{table.begin_ns > 0 && `, captured at ${format.ns(table.begin_ns)}`};{" "}
+        {format.lasting(table.ns)} of op time over all threads and devices
+        {table.steps > 0 && ` in ${format.plural(table.steps, "traced step")}`}{table.begin_ns > 0 && `, captured at ${format.lasting(table.begin_ns)}`};{" "}
         {format.percent(table.named_ratio)} of it attributed to lines and layers.
         {table.input_ratio > 0 && ` ${format.percent(table.input_ratio)} of it is the input pipeline's, on threads beside the step.`}
         {table.steps > 0 && " Ops of a step that the capture cut at its edge are counted too."}

@@ -83,7 +83,7 @@ function Measured({ detail, brief, job }: { detail: SessionDetail; brief: Sessio
     ["Steps", `${summary.steps_at_least ? "at least " : ""}${format.count(Math.max(summary.steps, status?.steps ?? 0))}`],
     ["Step (median)", times ? format.ns(times.p50_ns) : ""],
     ["p95", times ? format.ns(times.p95_ns) : ""],
-    ["Wall time", format.ns(Math.max(summary.wall_ns, brief.wall_ns, status ? 1e9 * (status.updated_unix_s - status.started_unix_s) : 0))],
+    ["Wall time", format.lasting(Math.max(summary.wall_ns, brief.wall_ns, status ? 1e9 * (status.updated_unix_s - status.started_unix_s) : 0))],
     ["Profiling overhead", !summary.steps ? "" : `${format.percent(overhead.ratio ?? 0)} (${format.percent(overhead.low ?? 0)} to ${format.percent(overhead.high ?? 0)})`],
     ["Step defined by", times?.source ?? ""],
   ];

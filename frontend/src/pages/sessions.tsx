@@ -170,7 +170,7 @@ function Row({ brief, picked, pick, edit }: OneRow) {
         {brief.pid !== null && <small>job {brief.pid}, above</small>}
       </td>
       <td class="short">{format.when(brief.started_unix_s)}</td>
-      <td class="number less">{brief.wall_ns ? format.ns(brief.wall_ns) : ""}</td>
+      <td class="number less">{brief.wall_ns ? format.lasting(brief.wall_ns) : ""}</td>
       <td class="number less">{brief.steps ? format.count(brief.steps) : ""}</td>
       <td class="number">{format.rate(brief.steps_per_s)}</td>
       <td class="number less">{format.rate(brief.samples_per_s)}</td>

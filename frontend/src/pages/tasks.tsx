@@ -119,7 +119,7 @@ function TaskTable({ tasks, sort, trace }: { tasks: Task[]; sort: Column; trace?
                 {format.count(task.count)}
               </td>
               <td class="number">{format.rate(task.rate_per_s)}</td>
-              <td class="number">{format.ns(task.total_ns)}</td>
+              <td class="number">{format.lasting(task.total_ns)}</td>
               <td class="number">{format.ns(task.mean_ns)}</td>
               <td class="number">{format.ns(task.p50_ns)}</td>
               <td class="number">{format.ns(task.p95_ns)}</td>

@@ -3,6 +3,7 @@ which is replaced by the range and the span that it is. */
 import "../timeline/timeline.css";
 import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { get, type Problem } from "../api";
+import { useConnection } from "../connection";
 import { useLoaded } from "../data";
 import * as format from "../format";
 import type { EvidencePlace, Span, SpanDetail, SpanName, Timeline } from "../generated/api";
@@ -121,6 +122,9 @@ function Ready({ session, path, timeline, query }: { session: string; path: stri
     }, setProblem);
   }, [evidence, build]);
 
+  const { returned } = useConnection();
+  useEffect(() => setProblem((now) => (now?.status === 0 ? null : now)), [returned]);
+
   const selection = selectionOf(query);
   const range = selection ?? viewOf(query) ?? whole(timeline);
   const categories = [...new Set(names.map((name) => name.category))];
@@ -144,7 +148,7 @@ function Ready({ session, path, timeline, query }: { session: string; path: stri
             aria-pressed={trace.trace === query.get("first")}
             onClick={() => change({ from: seconds(trace.begin_ns), to: seconds(trace.end_ns), first: trace.trace })}
           >
-            Op trace at {format.ns(trace.begin_ns)}
+            Op trace at {format.lasting(trace.begin_ns)}
           </button>
         ))}
         <span class="quiet">

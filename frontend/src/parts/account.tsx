@@ -32,18 +32,18 @@ export function WholeJob({ account, session, running }: { account: Account; sess
 function Parts({ ledger, session, named, until }: { ledger: Ledger; session: string; named: boolean; until: string }) {
   const { rows, title } = ledger;
   const settled = rows.some((row) => row.settled);
-  const text = rows.map((row) => `${row.label} ${format.ns(row.ns)}`).join(", ");
+  const text = rows.map((row) => `${row.label} ${format.lasting(row.ns)}`).join(", ");
   return (
     <div class="anatomy">
       {named && <h3>{title}</h3>}
       <div class="bar" role="img" aria-label={`${title}: ${text}`}>
         {rows.map((row, at) => (
-          <i key={at} class={`part c-${row.component}`} style={{ flexGrow: String(row.ratio) }} title={`${row.label} ${format.ns(row.ns)}`} />
+          <i key={at} class={`part c-${row.component}`} style={{ flexGrow: String(row.ratio) }} title={`${row.label} ${format.lasting(row.ns)}`} />
         ))}
       </div>
       <details class="more">
         <summary>
-          {format.ns(ledger.ns)} {until}:{" "}
+          {format.lasting(ledger.ns)} {until}:{" "}
           {[...rows].sort((one, other) => other.ns - one.ns).slice(0, 3).map((row) => `${row.label} ${format.percent(row.ratio)}`).join(", ")}
         </summary>
         <div class="table">
@@ -64,7 +64,7 @@ function Parts({ ledger, session, named, until }: { ledger: Ledger; session: str
                     <i class={`swatch c-${row.component}`} /> {row.label}
                   </td>
                   <td class="number">{format.percent(row.ratio)}</td>
-                  <td class="number">{format.ns(row.ns)}</td>
+                  <td class="number">{format.lasting(row.ns)}</td>
                   {settled && <td>{row.settled}</td>}
                   <td>
                     {row.text}

@@ -56,7 +56,7 @@ export function CapturePanel({ stored, live, asked, running }: Captures) {
         ))}
         {earlier.map((capture) => (
           <li key={capture.id} class={`capture capture-${capture.outcome}`}>
-            <b title={capture.id}>{kindOf(capture)}</b> {capture.title} {capture.steps > 0 && format.plural(capture.steps, "step")} at {format.ns(capture.at_ns)},{" "}
+            <b title={capture.id}>{kindOf(capture)}</b> {capture.title} {capture.steps > 0 && format.plural(capture.steps, "step")} at {format.lasting(capture.at_ns)},{" "}
             {format.bytes(capture.bytes)}, cost {format.ns(capture.cost_ns)}{" "}
             <span class="quiet">
               {capture.outcome}, {capture.when && `waited for ${capture.when}, `}

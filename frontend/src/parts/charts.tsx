@@ -174,7 +174,7 @@ function Chart({ plan, columns, from, to }: { plan: Plan; columns: Columns; from
         <b>{plan.title}</b> <span class="quiet">
           {plan.unit}
           {plan.log && ", logarithmic"}
-          {cut !== null && `; what is above ${format.rate(cut)} is cut off, at most ${format.rate(top(plan, columns))}`}
+          {cut !== null && `; what is above ${format.short(cut)} is cut off, at most ${format.short(top(plan, columns))}`}
         </span>
         <span class="spoken">{summary(plan, columns)}</span>
       </figcaption>
@@ -226,7 +226,7 @@ function summary(plan: Plan, columns: Columns): string {
       const values = inUnit(plan, columns[l.key] ?? []);
       const mean = values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
       const most = values.reduce((high, value) => Math.max(high, value), 0);
-      return `${l.label}: mean ${format.rate(mean)}, at most ${format.rate(most)} ${plan.unit}`;
+      return `${l.label}: mean ${format.short(mean)}, at most ${format.short(most)} ${plan.unit}`;
     })
     .join("; ");
 }
@@ -259,7 +259,7 @@ const FAR = 4;
 const ROOM = 1.5;
 
 /** A number at an axis, however small. */
-const tick = (value: number) => (Math.abs(value) >= 1 || value === 0 ? format.rate(value) : `${Number(value.toPrecision(2))}`);
+const tick = (value: number) => (Math.abs(value) >= 1 || value === 0 ? format.short(value) : `${Number(value.toPrecision(2))}`);
 
 function options(plan: Plan, width: number, from: number, to: number, dots: Outlier[], cut: number | null): uPlot.Options {
   const style = getComputedStyle(document.documentElement);
@@ -353,5 +353,5 @@ function own(plan: Plan, chart: uPlot, lines: number, at: number, series: number
   if (index === null) return "";
   const value = chart.data[series]?.[index] ?? 0;
   const below = plan.stacked && at + 1 < lines ? (chart.data[series + 1]?.[index] ?? 0) : 0;
-  return format.rate((value as number) - (below as number));
+  return format.short((value as number) - (below as number));
 }

@@ -45,7 +45,7 @@ export function State({ state }: { state: string }) {
 export function Phase({ status }: { status: Pick<Status, "phase" | "progress"> }) {
   const { progress, phase } = status;
   if (!phase) return null;
-  const left = progress?.left_s != null ? `, ${format.ns(progress.left_s * 1e9)} left` : "";
+  const left = progress?.left_s != null ? `, ${format.lasting(progress.left_s * 1e9)} left` : "";
   return (
     <span class="phase">
       {phase}

@@ -12,7 +12,7 @@ export function Hang({ status }: { status: Pick<Status, "hang" | "hang_since_uni
   return (
     <span class="hang" role="status">
       <b>
-        {hang.state === "hang" ? "hangs for" : "no step for"} {format.ns(lasts * 1e9)}
+        {hang.state === "hang" ? "hangs for" : "no step for"} {format.lasting(lasts * 1e9)}
       </b>
       : {hang.text}
       {hang.file && (

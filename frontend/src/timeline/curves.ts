@@ -70,7 +70,7 @@ export function drawCurve(into: Picture, tiles: Curves[], row: Curve, view: View
   const high = new Float32Array(into.width).fill(-1);
   const merged = spread(tiles, row.index, view, low, high);
   const { top, tall, floor, scale } = box;
-  const per = (tall - scale) / Math.max(row.series.most, Number.MIN_VALUE);
+  const per = row.series.most > 0 ? (tall - scale) / row.series.most : 0; // what was 0 all the time is a line at the bottom
   const bottom = Math.min(into.height, top + tall);
   for (let x = 0; x < into.width; x++) {
     const most = high[x] as number;

@@ -2,6 +2,7 @@
 moves it is kept here, so that nothing but the picture is made anew. */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Problem } from "../api";
+import { useConnection } from "../connection";
 import * as format from "../format";
 import type { Span, SpanDetail, SpanName, Timeline } from "../generated/api";
 import { change } from "../router";
@@ -46,7 +47,7 @@ export function Lanes({ path, timeline, names, query, detail, choose, failed, se
   const canvas = useRef<HTMLCanvasElement>(null);
   const ruler = useRef<HTMLCanvasElement>(null);
   const scroller = useRef<HTMLDivElement>(null);
-  const view = useRef<View>(viewOf(query) ?? whole(timeline));
+  const view = useRef<View>(bounded(viewOf(query) ?? whole(timeline), timeline));
   const range = useRef<View | null>(selectionOf(query));
   const painter = useRef<Painter | null>(null);
   const pending = useRef({ frame: 0, settle: 0, tell: 0 });
@@ -79,6 +80,13 @@ export function Lanes({ path, timeline, names, query, detail, choose, failed, se
     },
     [tiles],
   );
+
+  const { returned } = useConnection();
+  useEffect(() => {
+    tiles.again();
+    curves.again();
+    redraw();
+  }, [returned]);
 
   const scene: Scene = {
     view: view.current,

@@ -1,4 +1,4 @@
-/** The timeline's state in the address: ?from=&to= in seconds, ?span=TRACK~DEPTH~START, ?sel=FROM-TO, ?find=, ?open=,
+/** The timeline's state in the address: ?from=&to= in seconds, ?span=TRACK~DEPTH~START, ?sel=FROM~TO, ?find=, ?open=,
 ?fold= and ?pin= with keys of tracks and series. */
 import type { Timeline, Track } from "../generated/api";
 import { change } from "../router";
@@ -33,11 +33,11 @@ export function selectionOf(query: URLSearchParams): View | null {
 function range(from: string | null, to: string | null): View | null {
   const low = Math.round(Number.parseFloat(from ?? "") * 1e9);
   const high = Math.round(Number.parseFloat(to ?? "") * 1e9);
-  return low < high ? { from: low, to: high } : null;
+  return low < high && Number.isFinite(high - low) ? { from: low, to: high } : null;
 }
 
 export function chosenOf(query: URLSearchParams): Chosen | null {
-  const [track, depth, start] = (query.get("span") ?? "").split("~");
+  const [, track, depth, start] = /^(.*)~(.*)~(.*)$/.exec(query.get("span") ?? "") ?? []; // a track's key may hold a ~
   if (!track || !depth || !start) return null;
   const chosen = { track, depth: Number(depth), start: Number(start) };
   return Number.isInteger(chosen.depth) && Number.isInteger(chosen.start) && chosen.depth >= 0 ? chosen : null;

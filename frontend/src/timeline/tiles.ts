@@ -1,5 +1,6 @@
 /** Tiles of marks: asked for when they are seen, kept while there is room. */
 import { get, Problem } from "../api";
+import { doubt } from "../connection";
 import type { SpanName, SpanNames } from "../generated/api";
 import type { View } from "./view";
 
@@ -102,6 +103,11 @@ export class Tiles<T> {
     }
   }
 
+  /** What failed may be asked for once more: the server is back. */
+  again(): void {
+    this.failed.clear();
+  }
+
   stop(): void {
     this.ended.abort();
   }
@@ -125,7 +131,9 @@ export class Tiles<T> {
       })
       .catch((error: unknown) => {
         this.failed.add(key);
-        return error instanceof Problem ? error : new Problem(0, "the server does not answer; has stepscope view ended?");
+        if (error instanceof Problem) return error;
+        if (!this.ended.signal.aborted) void doubt();
+        return new Problem(0, "the server does not answer; has stepscope view ended?");
       })
       .then((problem) => {
         this.asking.delete(key);

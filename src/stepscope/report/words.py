@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from stepscope.model import frameworks
 from stepscope.model.report import metric_words
 from stepscope.model.report.components import COMPONENTS, REF
-from stepscope.tables.units import format_bytes, format_ns, format_rate, singular
+from stepscope.tables.units import WHOLE_FROM, format_bytes, format_ns, format_rate, singular
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -65,8 +65,6 @@ NO_FRAMEWORK, UNKNOWN_FRAMEWORK = "no framework in the job", "framework not know
 SEPARATOR = " \u00b7 "
 """Between the items of a line."""
 
-WHOLE_FROM = 0.0995
-"""Smallest share printed as whole percent: 9.95 % would print as 10.0 with one digit."""
 TWO_DIGITS_FROM = 9.95
 SHOWN_FROM = 0.005
 """Smaller values print as 0, which is clearer than 0.00."""
@@ -249,8 +247,8 @@ def value_text(value: float, unit: str) -> str:
         return format_ns(value)
     if unit == "bytes":
         return format_bytes(value)
-    whole = value == int(value) or abs(value) < SHOWN_FROM
-    number = f"{value:,.0f}" if whole else format_rate(value)
+    number = f"{value:,.0f}" if value == int(value) else format_rate(value)
+    number = "0" if abs(value) < SHOWN_FROM else number
     return number if unit in ("", "count") else f"{number} {printable(singular(unit) if number == '1' else unit)}"
 
 

@@ -23,6 +23,20 @@ NS_PER_US = 1_000
 
 _TIME_STEPS = ((NS_PER_S, "s"), (NS_PER_MS, "ms"), (NS_PER_US, "us"), (1, "ns"))
 _SIZE_STEPS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
+_ROUNDS_UP = 0.9995
+"""Share of a unit from which three digits round up to it: 999.6 us is 1 ms."""
+WHOLE_FROM = 0.0995
+"""Share from which percent is written without a digit: 9.96 % is 10 %."""
+_NO_DIGIT_FROM = 99.95
+_ONE_DIGIT_FROM = 9.995
+"""Rates from which three digits need no decimal, and one."""
+
+
+def _in_units(value: float, steps: tuple[tuple[int, str], ...]) -> str:
+    for step, unit in steps:
+        if abs(value) >= _ROUNDS_UP * step:
+            return _scaled(value / step, unit)
+    return f"0 {steps[-1][1]}"
 
 
 def _scaled(value: float, unit: str) -> str:
@@ -36,30 +50,23 @@ def _scaled(value: float, unit: str) -> str:
 
 def format_ns(value: float) -> str:
     """Duration with three significant digits: ``format_ns(78_900_000) == "78.9 ms"``."""
-    for step, unit in _TIME_STEPS:
-        if abs(value) >= step:
-            return _scaled(value / step, unit)
-    return "0 ns"
+    return _in_units(value, _TIME_STEPS)
 
 
 def format_bytes(value: float) -> str:
     """Size with three significant digits: ``format_bytes(3 << 20) == "3 MiB"``."""
-    for step, unit in _SIZE_STEPS:
-        if abs(value) >= step:
-            return _scaled(value / step, unit)
-    return "0 B"
+    return _in_units(value, _SIZE_STEPS)
 
 
 def format_ratio(value: float) -> str:
     """Share as percent: ``format_ratio(0.61) == "61 %"``, below ten percent with one digit."""
-    percent = 100 * value
-    small = 10.0
-    return f"{percent:.0f} %" if abs(percent) >= small or percent == 0 else f"{percent:.1f} %"
+    digits = 0 if abs(value) >= WHOLE_FROM or value == 0 else 1
+    return f"{100 * value:.{digits}f} %"
 
 
 def format_rate(value: float) -> str:
     """Rate with three significant digits and a thousands separator: ``format_rate(1812.4) == "1,812"``."""
-    digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2  # noqa: PLR2004 - three digits
+    digits = 0 if abs(value) >= _NO_DIGIT_FROM else 1 if abs(value) >= _ONE_DIGIT_FROM else 2
     return f"{value:,.{digits}f}"
 
 
