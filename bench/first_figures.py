@@ -90,7 +90,7 @@ def once(program: str) -> tuple[float, float]:
         quiet = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
         job = subprocess.Popen(command, env=quiet, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         rate = split = 0.0
-        looks = jobs.Looks()
+        looks = jobs.JobWatch()
         end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end and not (rate and split):
             mine = next((j.status for j in looks.running() if j.status.session == session), None)

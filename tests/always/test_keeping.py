@@ -16,7 +16,7 @@ import pytest
 from stepscope.collector import sweep
 from stepscope.collector.always_on import retention
 from stepscope.collector.always_on.pth_file import Settings
-from stepscope.collector.always_on.session_quota import Limits, SessionQuota
+from stepscope.collector.always_on.session_quota import SessionLimits, SessionQuota
 from stepscope.launcher import run_directories, rundir
 from stepscope.store.writer import EventRow, LogPosition, SessionWriter
 from stepscope.tables.records import RecordTable
@@ -46,7 +46,7 @@ def records(first: int, count: int) -> RecordTable:
 
 def test_a_window_keeps_the_newest(tmp_path: Path) -> None:
     """A session over its limit loses its oldest records, goes on where it was, and says how much it dropped."""
-    limits = Limits(bytes=2 * MIB)
+    limits = SessionLimits(bytes=2 * MIB)
     writer = SessionWriter(tmp_path, max_merged_bytes=limits.merged_bytes)
     window = SessionQuota(writer, limits)
     for number in range(40):
@@ -65,7 +65,7 @@ def test_a_window_keeps_the_newest(tmp_path: Path) -> None:
 def test_a_window_counts_records(tmp_path: Path) -> None:
     """What compresses well is limited by the number of records, which is what analysing them costs."""
     writer = SessionWriter(tmp_path)
-    window = SessionQuota(writer, Limits(bytes=1 << 40, records=25_000))
+    window = SessionQuota(writer, SessionLimits(bytes=1 << 40, records=25_000))
     for number in range(8):
         writer.write_records("7-1", records(number * 10_000, 10_000))
     assert window.trim(0)
@@ -81,7 +81,7 @@ def test_passing_lines_go_names_stay(tmp_path: Path) -> None:
         rows = [EventRow(number * hour, "metric", noise.bytes(200)) for _ in range(2_000)]
         rows.append(EventRow(number * hour, "name", b'{"t":"name","id":%d}' % number))
         writer.write_events("7-1", rows, LogPosition(1, number))
-    SessionQuota(writer, Limits(bytes=16 * MIB)).trim(12 * hour)
+    SessionQuota(writer, SessionLimits(bytes=16 * MIB)).trim(12 * hour)
     kinds = [kind for kind, _ in writer.stored_lines("7-1")]
     assert kinds.count("name") == 12
     assert 5_000 <= kinds.count("metric") <= 9_000

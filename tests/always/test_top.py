@@ -68,7 +68,7 @@ STATUS = Status(
     session_bytes=3 << 20,
     bytes_per_hour=20e6,
 )
-ROW = live.Row(status=STATUS, user="ann", state="running", name="train.py")
+ROW = live.JobRow(status=STATUS, user="ann", state="running", name="train.py")
 
 SESSION = f"top-{os.getpid()}.stepscope"
 """No other job of this machine has one of that name."""
@@ -193,10 +193,10 @@ def test_text(width: int) -> None:
 
 def test_nothing_known_yet() -> None:
     """A job without status is listed as starting, and nothing is claimed about it."""
-    row = live.Row(status=Status(pid=7), user="ann", state="starting", name="train.py")
+    row = live.JobRow(status=Status(pid=7), user="ann", state="starting", name="train.py")
     assert "not analysed yet" in live.table([row], width=120)
     assert "not analysed yet" in live.text(row, width=120)
-    looked = live.Row(status=Status(pid=7, analysed_unix_s=1.0), user="ann", state="running", name="ps.py")
+    looked = live.JobRow(status=Status(pid=7, analysed_unix_s=1.0), user="ann", state="running", name="ps.py")
     assert "no repeating work at present" in live.table([looked], width=160)
     assert "no repeating work at present" in live.text(looked, width=120)
     assert "no job is being measured" in live.table([], width=80)
@@ -210,7 +210,7 @@ def test_hostile_status(tmp_path: Path) -> None:
     try:
         me = os.getpid()
         rundir.write_job(
-            run, rundir.Job(pid=me, start_ticks=process_stat.start_ticks(me), launcher_pid=me, command=("a\x1b",))
+            run, rundir.JobFacts(pid=me, start_ticks=process_stat.start_ticks(me), launcher_pid=me, command=("a\x1b",))
         )
         (run / "status.json").write_text(json.dumps({"framework": "x\x1b]0;evil\x07", "pid": 1, "uid": 0}))
         (job,) = [job for job in jobs.running() if job.run == run]

@@ -21,7 +21,7 @@ from stepscope.collector.always_on import user_page
 from stepscope.native import process_stat
 from stepscope.tables.errors import UsageError
 from stepscope.web import user_server
-from stepscope.web.beside_server import Looks
+from stepscope.web.beside_server import RequestClock
 from stepscope.wire import sessions_folder
 
 NOBODY = 65_534
@@ -163,7 +163,7 @@ async def unasked(scope: Scope, receive: Receive, send: Send) -> None:
 def test_it_ends_when_nothing_runs_and_no_page_is_open() -> None:
     """Half an hour after the last job and the last request; a job or a request begins it again."""
     now, runs = [0.0], [True]
-    looks = Looks(unasked, lambda: now[0])
+    looks = RequestClock(unasked, lambda: now[0])
     idle = user_server.Idle(lambda: runs[0], 100.0, lambda: now[0])
     now[0] = 1_000.0
     assert not idle.come(looks)

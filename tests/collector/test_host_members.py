@@ -9,7 +9,7 @@ import pytest
 from tests.collector.host_entries import S, member
 
 from stepscope.collector import host_members
-from stepscope.collector.host_members import Entry, Members
+from stepscope.collector.host_members import Members, MemberSession
 from stepscope.launcher import rundir
 
 
@@ -19,18 +19,18 @@ def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rundir, "temporary_directories", lambda: [tmp_path])
 
 
-def dead(entry: Entry) -> None:
+def dead(entry: MemberSession) -> None:
     """The collector and the job of a session have died."""
     config = {"owner_pid": 2**22, "owner_ticks": 1, "pid_namespace": str(Path("/proc/self/ns/pid").readlink())}
     rundir.write_json(Path(entry.run) / "config.json", config)
 
 
-def register(folder: Path, entry: Entry) -> Members:
+def register(folder: Path, entry: MemberSession) -> Members:
     """Enter a session that would name its own joint session."""
     return host_members.register("job", entry, folder / f"{entry.names[0]}-job.stepscope")
 
 
-def leave(folder: Path, entry: Entry, at_s: int, *, tasks: int = 2) -> Members | None:
+def leave(folder: Path, entry: MemberSession, at_s: int, *, tasks: int = 2) -> Members | None:
     """End a session."""
     return host_members.leave("job", folder / entry.session, entry.names, at_s * S, tasks)
 

@@ -156,5 +156,5 @@ wrapper("probes/tensorflow/sync.py:_wrap", lambda _: "__array__", lambda m: m.Re
 wrapper(
     "probes/tensorflow/tf_function.py:_wrap_call",
     lambda _: WeakIds(),
-    lambda m: lambda function: m.Entry(1, None, {}),
+    lambda m: lambda function: m.FunctionState(1, None, {}),
 )

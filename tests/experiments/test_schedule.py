@@ -12,7 +12,7 @@ from stepscope.agent.trials import switching
 from stepscope.experiments import blocks, schedule
 from stepscope.experiments.blocks import Block
 from stepscope.experiments.plan import Candidate
-from stepscope.experiments.schedule import UNCHANGED, Experiment, Limits, Measured, NotMeasuredError
+from stepscope.experiments.schedule import UNCHANGED, Experiment, Measured, NotMeasuredError, TimeLimits
 
 RUN_S = 10.0
 
@@ -67,7 +67,7 @@ class Machine:
     ) -> Experiment:
         """An experiment on it."""
         candidates = [Candidate(trial=name, kind="gain", expected_ratio=0.5, reason="") for name in names]
-        limits = Limits(seconds=seconds, rounds=rounds, best_only=best_only)
+        limits = TimeLimits(seconds=seconds, rounds=rounds, best_only=best_only)
         return schedule.explore(candidates, self.run, lambda: self.at_s, limits, self.switch)
 
 

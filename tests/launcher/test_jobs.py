@@ -29,7 +29,9 @@ def run(tmp_path: Path) -> Iterator[Path]:
     folder = rundir.make(tmp_path / "s.stepscope", time.monotonic_ns())
     ticks = process_stat.start_ticks(os.getpid())
     command = (sys.executable, "train.py")
-    rundir.write_job(folder, rundir.Job(pid=os.getpid(), start_ticks=ticks, launcher_pid=os.getpid(), command=command))
+    rundir.write_job(
+        folder, rundir.JobFacts(pid=os.getpid(), start_ticks=ticks, launcher_pid=os.getpid(), command=command)
+    )
     status = Status(
         command=command,
         state="running",
@@ -48,9 +50,9 @@ def run(tmp_path: Path) -> Iterator[Path]:
 
 def shown(run: Path) -> tuple[jobs.RunningJob, str]:
     """The job, and all that is shown of it: on the terminal and to programs."""
-    job = jobs.Looks().read(run)
+    job = jobs.JobWatch().read(run)
     assert job is not None
-    row = live.Row(status=job.status, user=job.user, state=job.state, name=job.name)
+    row = live.JobRow(status=job.status, user=job.user, state=job.state, name=job.name)
     texts = [live.table([row], width=200), live.text(row, width=200)]
     told = live.to_json([(job.status, job.user, job.state)]).decode()
     return job, "\n".join([*texts, told])
@@ -74,7 +76,9 @@ def test_a_job_whose_collector_is_gone(run: Path, *, left: bool) -> None:
     assert [figure for figure in ("9.25", "73.5", "75 %", "0.75", "training") if figure in text] == []
     assert "900" in text
     why = "its collector has left its memory to the job" if left else "its collector publishes no more"
-    assert "nothing is known" in live.table([live.Row(status=job.status, user="", state=job.state, name="")], width=200)
+    assert "nothing is known" in live.table(
+        [live.JobRow(status=job.status, user="", state=job.state, name="")], width=200
+    )
     assert why in json.dumps(job.status.problems)
 
 

@@ -25,7 +25,7 @@ HANG = Hang(
     ),
 )
 STATUS = Status(pid=7, phase="training", steps=9, hang=HANG, hang_since_unix_s=100.0, updated_unix_s=140.0)
-ROW = live.Row(status=STATUS, user="me", state="running", name="train.py")
+ROW = live.JobRow(status=STATUS, user="me", state="running", name="train.py")
 
 
 @pytest.mark.parametrize("width", [80, 160])
@@ -42,5 +42,5 @@ def test_a_job_that_hangs(width: int) -> None:
 def test_a_job_that_computes_while_no_batch_comes() -> None:
     """It is never called a hang."""
     busy = Hang(kind="dataset", state="busy", text="no batch comes", file=OWN.file, line=31, function="batches")
-    row = live.Row(status=Status(hang=busy), user="me", state="running", name="train.py")
+    row = live.JobRow(status=Status(hang=busy), user="me", state="running", name="train.py")
     assert "hang" not in live.table([row], width=160) + live.text(row, width=160)

@@ -65,7 +65,7 @@ def test_the_live_view_shows_them() -> None:
         LiveMaker(kind="training", title="Keras fit", place="dqn.py:30", pid=7, count=70, rate=3.5),
         LiveMaker(kind="prediction", title="Keras predict", pid=7, count=251),
     )
-    row = live.Row(status=Status(pid=7, makers=makers), user="ann", state="running", name="dqn.py")
+    row = live.JobRow(status=Status(pid=7, makers=makers), user="ann", state="running", name="dqn.py")
     shown = live.text(row, width=160, now_s=1.0)
     assert "makers      training 70 steps of Keras fit at dqn.py:30, 3.50 per second" in shown
     assert "makers      predict 251 calls of Keras predict" in shown

@@ -26,7 +26,7 @@ from stepscope.tables import layout
 from stepscope.wire.commands import REQUESTS_NAME
 
 if TYPE_CHECKING:
-    from stepscope.collector.host_members import Entry
+    from stepscope.collector.host_members import MemberSession
     from stepscope.collector.other_hosts.asking import Asking
     from stepscope.collector.recorder import Recording
 
@@ -41,7 +41,7 @@ def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rundir, "temporary_directories", lambda: [tmp_path])
 
 
-def entered(folder: Path, number: int, job: str, name: str) -> Entry:
+def entered(folder: Path, number: int, job: str, name: str) -> MemberSession:
     """A task of a job, whose sidecar takes requests."""
     entry = msgspec.structs.replace(member(folder, number), names=(name,))
     Path(entry.run, REQUESTS_NAME).mkdir()
@@ -49,7 +49,7 @@ def entered(folder: Path, number: int, job: str, name: str) -> Entry:
     return entry
 
 
-def asked(entry: Entry) -> list[CaptureAsk]:
+def asked(entry: MemberSession) -> list[CaptureAsk]:
     """What its sidecar finds."""
     found = sorted(Path(entry.run, REQUESTS_NAME).glob("*.json"))
     return [msgspec.convert(json.loads(path.read_text()), CaptureAsk) for path in found]

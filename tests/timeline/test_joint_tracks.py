@@ -17,7 +17,7 @@ from stepscope.store.manifests import read_manifest
 from stepscope.store.span_cache import Reader
 from stepscope.tables.network_tables import PacketTable, TcpTable
 from stepscope.timeline import joint_tracks, link_tracks
-from stepscope.timeline.joint_tracks import Part
+from stepscope.timeline.joint_tracks import ShownSession
 from stepscope.timeline.span_track import Names
 
 LATER_NS = 3 * S
@@ -59,7 +59,7 @@ def test_groups_say_whose_they_are_and_what_is_not_known(tmp_path: Path) -> None
     assert {track.bound_ns for track in reader.index.timeline.tracks} == {0, None}
 
 
-def connected(here: str, there: str, label: str, boot_id: str = "") -> Part:
+def connected(here: str, there: str, label: str, boot_id: str = "") -> ShownSession:
     """A member with one connection, that sends 1 MB each second and some of it again."""
     at = np.arange(1, 6, dtype=np.int64) * S
     rows = filled(
@@ -82,7 +82,7 @@ def connected(here: str, there: str, label: str, boot_id: str = "") -> Part:
         peers=Peers(tcp=rows, packets=packets),
         resource_names=(f"tcp:{here} {there}", "drop:QDISC_DROP"),
     )
-    return Part(view=SessionView(session), label=label, shift_ns=S)
+    return ShownSession(view=SessionView(session), label=label, shift_ns=S)
 
 
 def test_a_link_is_a_connection_to_another_member() -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from starlette.testclient import TestClient
     from tests.web.recorded import Recorded
 
-    from stepscope.server.session_catalogue import Entry
+    from stepscope.server.session_catalogue import ListedSession
 
 
 def test_the_account_is_the_reports(client: TestClient, recorded: Recorded) -> None:
@@ -66,11 +66,11 @@ def test_a_running_session_is_read_again(recorded: Recorded, monkeypatch: pytest
     revisions = itertools.count()
     monkeypatch.setattr("stepscope.server.open_sessions.revision_of", lambda _: str(next(revisions)))
 
-    def entry(*, steps: bool = False, captures: int = 0) -> Entry:
+    def entry(*, steps: bool = False, captures: int = 0) -> ListedSession:
         share = (LiveShare(component="call", ratio=1.0),) if steps else ()
         status = Status(anatomy=share, captures=(LiveCapture(request="r", state="done"),) * captures)
         job = SimpleNamespace(status=status)
-        return cast("Entry", SimpleNamespace(key="k", path=recorded.path, job=job))
+        return cast("ListedSession", SimpleNamespace(key="k", path=recorded.path, job=job))
 
     kept = OpenSessions()
     first = kept.open(entry())

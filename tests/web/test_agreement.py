@@ -255,7 +255,7 @@ def test_top_agrees_with_the_report(sessions: dict[str, Recorded], tmp_path: Pat
         same = tasks[task.kind, task.name]
         assert (task.count, task.mean_ns, task.p95_ns) == (same.count, same.mean_ns, same.p95_ns)
     own = ("of a core", "ago", "of root", "session  ")
-    row = live.Row(status=status, user="root", state="running", name="train.py")
+    row = live.JobRow(status=status, user="root", state="running", name="train.py")
     lines = live.text(row, width=200).splitlines()
     body = "\n".join(line for line in lines if not any(word in line for word in own))
     assert pool(sessions[kind]).strange(body) == []
@@ -356,7 +356,7 @@ def test_top_shows_what_the_page_is_told(client: TestClient, live_status: jobs.R
         status = live_status.status
         told = client.get(f"/api/v1/jobs/{status.pid}").json()
     assert msgspec.json.decode(msgspec.json.encode(status)) == told["status"]
-    row = live.Row(status=status, user=live_status.user, state=live_status.state, name=live_status.name)
+    row = live.JobRow(status=status, user=live_status.user, state=live_status.state, name=live_status.name)
     said = live.text(row, width=160)
     assert f"{status.steps:,} steps" in said
     assert live.phase(status) in said

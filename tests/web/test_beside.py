@@ -20,7 +20,7 @@ from stepscope.cli.job_command import split_words
 from stepscope.cli.run import run
 from stepscope.store.manifests import read_manifest
 from stepscope.tables.layout import key_of
-from stepscope.web.beside_server import LINGER_S, REPORT_S, Ending, Looks
+from stepscope.web.beside_server import LINGER_S, REPORT_S, Ending, RequestClock
 
 from .conftest import PATIENCE_S, PROGRAM, TOKEN, command, environment, wait_for
 
@@ -197,7 +197,7 @@ def test_when_it_ends() -> None:
     async def send(message: Message) -> None:
         raise AssertionError(message)
 
-    looks = Looks(app, clock)
+    looks = RequestClock(app, clock)
     ending = Ending(lambda: runs, lambda: reported, clock)
 
     def asked(path: str) -> None:

@@ -154,7 +154,7 @@ def test_thinning_writes_every_kth_and_counts_the_rest() -> None:
     buffer = bytearray(ring.HEADER_BYTES + 64 * ring.RECORD_BYTES)
     counter = itertools.count()
     write, rebind = ring.make_write(buffer, 64, counter.__next__)
-    entries: dict[int, ring.Entry] = {}
+    entries: dict[int, ring.CountedCalls] = {}
     rebind(buffer, 64, counter.__next__, ring.Thinning(entries, 3, frozenset({4}), 1, 16))
     for i in range(9):
         write(i, 10, 0, 7, 4, 2, 1)

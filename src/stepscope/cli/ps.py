@@ -24,7 +24,7 @@ def ps(as_json: bool) -> None:  # noqa: FBT001
     if as_json:
         sys.stdout.buffer.write(live.to_json([(job.status, job.user, job.state) for job in found]))
         return
-    rows = [live.Row(status=job.status, user=job.user, state=job.state, name=job.name) for job in found]
+    rows = [live.JobRow(status=job.status, user=job.user, state=job.state, name=job.name) for job in found]
     click.echo(live.table(rows, width=live.terminal_width()), nl=False)
     for line in switching.lines():
         click.echo(f"off       {line}")

@@ -33,7 +33,7 @@ _TRIES = 100
 """Times that a file is opened again that was removed while its lock was waited for."""
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class MemberSession(msgspec.Struct, frozen=True, kw_only=True):
     """A session of a member. Times are CLOCK_MONOTONIC in nanoseconds."""
 
     session: str
@@ -55,9 +55,9 @@ class Members(msgspec.Struct, kw_only=True):
 
     joint: str = ""
     """Path of the joint session that is made when the last of them has ended."""
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[MemberSession, ...] = ()
 
-    def others(self, session: str) -> tuple[Entry, ...]:
+    def others(self, session: str) -> tuple[MemberSession, ...]:
         """Entries of the other sessions."""
         return tuple(entry for entry in self.entries if entry.session != session)
 
@@ -66,7 +66,7 @@ _MEMBERS = msgspec.json.Decoder(Members)
 """Made at import, by one thread: two threads that first decode a type at the same time crash (msgspec 0.22)."""
 
 
-def register(job_id: str, entry: Entry, joint: Path) -> Members:
+def register(job_id: str, entry: MemberSession, joint: Path) -> Members:
     """Enter a session, or enter it again; what is left of an earlier run of the job goes.
 
     Args:
@@ -134,7 +134,7 @@ def others_run(job_id: str, session: Path) -> bool:
         return any(entry.runs for entry in members.others(str(session)))
 
 
-def running(job_id: str, session: Path) -> tuple[Entry, ...]:
+def running(job_id: str, session: Path) -> tuple[MemberSession, ...]:
     """The other members of the job that run on this host.
 
     Raises:
@@ -144,7 +144,7 @@ def running(job_id: str, session: Path) -> tuple[Entry, ...]:
         return tuple(entry for entry in members.others(str(session)) if entry.runs)
 
 
-def known(job_id: str) -> tuple[Entry, ...]:
+def known(job_id: str) -> tuple[MemberSession, ...]:
     """All members of the job that are known on this host.
 
     Raises:

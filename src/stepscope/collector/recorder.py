@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from stepscope.collector.always_on.session_quota import Limits, SessionQuota
+from stepscope.collector.always_on.session_quota import SessionLimits, SessionQuota
 from stepscope.collector.captures.call_captures import CallCaptures
 from stepscope.collector.captures.memory_captures import MemoryCaptures
 from stepscope.collector.captures.native_captures import NativeCaptures
@@ -56,7 +56,7 @@ Captures = OpCaptures | NativeCaptures | CallCaptures | PythonCaptures
 class Recording:
     """Moves a run's data into its session."""
 
-    def __init__(self, run: Path, session: Path, *, starts: int = 1, limits: Limits | None = None) -> None:
+    def __init__(self, run: Path, session: Path, *, starts: int = 1, limits: SessionLimits | None = None) -> None:
         """Continue the session that the launcher has begun, within ``limits`` if there are any.
 
         Raises:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from stepscope.experiments import schedule
 from stepscope.experiments.combine import merged
 from stepscope.experiments.plan import Candidate, keeps_results
-from stepscope.experiments.schedule import MIN_ROUNDS, Experiment, Limits, Measured, NotMeasuredError
+from stepscope.experiments.schedule import MIN_ROUNDS, Experiment, Measured, NotMeasuredError, TimeLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +41,7 @@ _LEAST_RUNS = MIN_ROUNDS * 3
 """Runs of three rounds of one trial."""
 
 
-class Job(Protocol):
+class TriedJob(Protocol):
     """The job, as the caller runs it."""
 
     def look(self, stage: str, kept: Kept) -> Sequence[Candidate]:
@@ -93,7 +93,7 @@ class Rules(Struct, frozen=True, kw_only=True):
     """Whether gains that change the results are kept."""
 
 
-def climb(job: Job, clock: Callable[[], float], rules: Rules) -> Way:
+def climb(job: TriedJob, clock: Callable[[], float], rules: Rules) -> Way:
     """Keep gains until there is none, or the time is over.
 
     Raises:
@@ -104,7 +104,7 @@ def climb(job: Job, clock: Callable[[], float], rules: Rules) -> Way:
 
 
 class _Climb:
-    def __init__(self, job: Job, clock: Callable[[], float], rules: Rules) -> None:
+    def __init__(self, job: TriedJob, clock: Callable[[], float], rules: Rules) -> None:
         self._job, self._clock, self._rules = job, clock, rules
         self._way = Way()
         self._began = clock()
@@ -148,7 +148,7 @@ class _Climb:
         """One step; whether there is another."""
         way = self._way
         seconds = max(SHARE * self._left_s(), _LEAST_RUNS * self._each())
-        limits = Limits(seconds=seconds, rounds=self._rules.rounds, best_only=True)
+        limits = TimeLimits(seconds=seconds, rounds=self._rules.rounds, best_only=True)
         try:
             found = schedule.explore(gains, self._runner(stage, way.kept), self._clock, limits)
         except NotMeasuredError:
@@ -172,7 +172,7 @@ class _Climb:
         if not self._way.kept:
             return
         whole = Candidate(trial=ALL, kind="gain", expected_ratio=0.0, reason="")
-        limits = Limits(seconds=float("inf"), rounds=MIN_ROUNDS if self._left_s() <= 0 else self._rules.rounds)
+        limits = TimeLimits(seconds=float("inf"), rounds=MIN_ROUNDS if self._left_s() <= 0 else self._rules.rounds)
         self._way.final = self._explored([whole], self._all_or_nothing, limits)
 
     def _all_or_nothing(self, trial: str, number: int) -> Measured:
@@ -190,12 +190,12 @@ class _Climb:
         if not rest or seconds < 3 * self._each():
             way.left = Experiment(arms=[], not_tried=[*missed, *rest])
             return
-        limits = Limits(seconds=seconds, rounds=self._rules.rounds)
+        limits = TimeLimits(seconds=seconds, rounds=self._rules.rounds)
         way.left = self._explored(rest, self._runner(LEFT, way.kept), limits)
         way.left.not_tried[:0] = missed
 
     def _explored(
-        self, candidates: Sequence[Candidate], run: Callable[[str, int], Measured], limits: Limits
+        self, candidates: Sequence[Candidate], run: Callable[[str, int], Measured], limits: TimeLimits
     ) -> Experiment:
         """What rounds say; all candidates are left out if the job cannot be measured any more."""
         try:

@@ -50,7 +50,7 @@ class Sampled(Struct, frozen=True, kw_only=True):
     """Most memory that it held; 0: unknown."""
 
 
-class Job(Protocol):
+class SizedJob(Protocol):
     """The job, as the caller runs it."""
 
     def __call__(self, trial: str, number: int, /) -> Sampled:
@@ -107,7 +107,7 @@ def threads(cores: int) -> list[int]:
     return [*doubled, cores]
 
 
-def trace(name: str, job: Job, *, cores: int, limit_bytes: int, rounds: int = MIN_ROUNDS) -> Curve:
+def trace(name: str, job: SizedJob, *, cores: int, limit_bytes: int, rounds: int = MIN_ROUNDS) -> Curve:
     """Measure a curve.
 
     Args:
@@ -137,7 +137,7 @@ def _trials(name: str, cores: int) -> Iterator[str]:
 
 
 class _Tracing:
-    def __init__(self, name: str, job: Job, cores: int, limit_bytes: int, rounds: int) -> None:
+    def __init__(self, name: str, job: SizedJob, cores: int, limit_bytes: int, rounds: int) -> None:
         self._job, self._rounds = job, rounds
         self._curve = Curve(name=name, limit_bytes=limit_bytes)
         self._next = _trials(name, cores)

@@ -126,7 +126,7 @@ class Experiment(Struct, kw_only=True):
         return statistics.paired(before, after, looks=looks, among=noise)
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class TimeLimits(Struct, frozen=True, kw_only=True):
     """How long to go on."""
 
     seconds: float
@@ -167,7 +167,7 @@ def explore(
     candidates: Sequence[Candidate],
     run: Callable[[str, int], Measured],
     clock: Callable[[], float],
-    limits: Limits,
+    limits: TimeLimits,
     switch: Callable[[str, int], Measured | None] | None = None,
 ) -> Experiment:
     """Run candidates until all answers are clear, or time or rounds are over.
@@ -192,7 +192,7 @@ class _Exploration:
         candidates: Sequence[Candidate],
         run: Callable[[str, int], Measured],
         clock: Callable[[], float],
-        limits: Limits,
+        limits: TimeLimits,
         switch: Callable[[str, int], Measured | None] | None,
     ) -> None:
         self._run, self._clock, self._limits, self._switch = run, clock, limits, switch

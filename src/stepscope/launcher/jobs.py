@@ -70,10 +70,10 @@ def script_of(command: Sequence[str]) -> tuple[str, str]:
 
 def running() -> list[RunningJob]:
     """All jobs that this user may see, oldest first."""
-    return Looks().running()
+    return JobWatch().running()
 
 
-class Looks:
+class JobWatch:
     """Watches the running jobs; an unchanged status is decoded only once."""
 
     def __init__(self) -> None:
@@ -144,12 +144,12 @@ def _without_now(job: RunningJob) -> RunningJob:
     return replace(job, status=status)
 
 
-def _status(run: Path, job: rundir.Job) -> Status:
+def _status(run: Path, job: rundir.JobFacts) -> Status:
     with (run / STATUS_NAME).open("rb") as stream:
         return _of_job(_STATUS.decode(stream.read(MAX_BYTES)), run, job)
 
 
-def _of_job(status: Status, run: Path, job: rundir.Job) -> Status:
+def _of_job(status: Status, run: Path, job: rundir.JobFacts) -> Status:
     return _clean(msgspec.structs.replace(status, pid=job.pid, start_ticks=job.start_ticks, uid=_owner(run)))
 
 
@@ -212,4 +212,4 @@ def find(wanted: str) -> RunningJob:
 
 def again(job: RunningJob) -> RunningJob | None:
     """The current state of the same job; None if it has ended."""
-    return Looks().read(job.run)
+    return JobWatch().read(job.run)

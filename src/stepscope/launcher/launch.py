@@ -77,7 +77,7 @@ class LaunchOptions(Struct, frozen=True, kw_only=True):
     beside: Beside | None = None
     memory_looks_ns: int = 0
     stacks: bool = False
-    """Both: ``rundir.Job``."""
+    """Both: ``rundir.JobFacts``."""
     trial: Trial | None = None
     """Trial that this run is: interventions, and an early end; None: the job runs as it is, to its end."""
     isolation: isolation.Isolation | None = None
@@ -215,7 +215,7 @@ def _discard(session: Path, run_dir: Path | None) -> None:
 
 
 def _write_job(run_dir: Path, job: int, options: LaunchOptions) -> None:
-    about = rundir.Job(
+    about = rundir.JobFacts(
         pid=job,
         start_ticks=process_stat.start_ticks(job),
         launcher_pid=os.getpid(),

@@ -32,7 +32,7 @@ RING_DIVISOR = 64
 """Divisor of the memory that the job's control group may hold: a ring counts there, and takes no more of it."""
 
 
-class Job(Struct, frozen=True, kw_only=True):
+class JobFacts(Struct, frozen=True, kw_only=True):
     """The facts about a job at its start. ``start_ticks``, in clock ticks since boot, distinguishes reused pids.
 
     ``launcher_pid`` is 0 for an always-measured job (``mode`` "enable"), which has no launcher.
@@ -99,7 +99,7 @@ def read_json(path: Path) -> dict[str, object] | None:
     return data if isinstance(data, dict) else None
 
 
-def write_job(run: Path, job: Job) -> None:
+def write_job(run: Path, job: JobFacts) -> None:
     """Tell the sidecar which process is the job."""
     data: dict[str, object] = {
         "pid": job.pid,
@@ -117,11 +117,11 @@ def write_job(run: Path, job: Job) -> None:
     write_json(run / JOB_NAME, data)
 
 
-def read_job(run: Path) -> Job | None:
+def read_job(run: Path) -> JobFacts | None:
     """Read the file of ``write_job``; None if it is missing, or was cut."""
     data = read_json(run / JOB_NAME)
     try:
-        return data and Job(**{**data, "command": tuple(data["command"])})  # type: ignore[arg-type,return-value]
+        return data and JobFacts(**{**data, "command": tuple(data["command"])})  # type: ignore[arg-type,return-value]
     except (TypeError, KeyError):
         return None
 

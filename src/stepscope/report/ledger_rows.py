@@ -48,7 +48,7 @@ SETTLED = {
 """What is said of how an entry is settled."""
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class ShownEntry(Struct, frozen=True, kw_only=True):
     """An entry, or several small ones together."""
 
     label: str
@@ -101,7 +101,7 @@ def _steps(summary: SessionSummary) -> str:
     return words.plural(sum(maker.count for maker in makers if maker.pid == makers[0].pid), "step")
 
 
-def rows(entries: Sequence[LedgerEntry]) -> list[Row]:
+def rows(entries: Sequence[LedgerEntry]) -> list[ShownEntry]:
     """A row for each entry, small ones in one row; what was not seen last."""
     seen = [entry for entry in entries if entry.phase != "not-seen"]
     small = [entry for entry in seen if entry.ratio < LISTED_RATIO]
@@ -109,12 +109,12 @@ def rows(entries: Sequence[LedgerEntry]) -> list[Row]:
     if small:
         ns, ratio = sum(entry.ns for entry in small), sum(entry.ratio for entry in small)
         names = ", ".join(_label(entry) for entry in small)
-        found.append(Row(label="the rest", component="", ns=ns, ratio=ratio, text=names))
+        found.append(ShownEntry(label="the rest", component="", ns=ns, ratio=ratio, text=names))
     return found + [_row(entry) for entry in entries if entry.phase == "not-seen"]
 
 
-def _row(entry: LedgerEntry) -> Row:
-    return Row(
+def _row(entry: LedgerEntry) -> ShownEntry:
+    return ShownEntry(
         label=_label(entry),
         component=entry.component or PHASES[entry.phase][1],
         ns=entry.ns,

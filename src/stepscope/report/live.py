@@ -38,7 +38,7 @@ _MAX_WIDTH = 200
 _TEXT_WIDTH = 160
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class JobRow(Struct, frozen=True, kw_only=True):
     """One job of ``ps``."""
 
     status: Status
@@ -58,7 +58,7 @@ def to_json(jobs: Sequence[tuple[Status, str, str]]) -> bytes:
     return msgspec.json.encode({"schema": PS_SCHEMA, "jobs": rows}) + b"\n"
 
 
-def table(rows: Sequence[Row], *, width: int) -> str:
+def table(rows: Sequence[JobRow], *, width: int) -> str:
     """The list of jobs as text."""
     if not rows:
         return "no job is being measured; start one with stepscope run train.py, or use stepscope enable\n"
@@ -84,22 +84,22 @@ def table(rows: Sequence[Row], *, width: int) -> str:
     return _rendered(grid, width)
 
 
-def _groups(rows: Sequence[Row]) -> list[list[Row]]:
+def _groups(rows: Sequence[JobRow]) -> list[list[JobRow]]:
     """The rows, those of one cluster as one group."""
-    groups: dict[tuple[object, ...], list[Row]] = {}
+    groups: dict[tuple[object, ...], list[JobRow]] = {}
     for number, row in enumerate(rows):
         cluster = row.status.cluster
         groups.setdefault((row.user, cluster) if cluster else (number,), []).append(row)
     return [sorted(group, key=lambda row: row.status.member) for group in groups.values()]
 
 
-def _of_cluster(group: Sequence[Row]) -> str:
+def _of_cluster(group: Sequence[JobRow]) -> str:
     names = {name for row in group for name in row.status.member.split(", ")}
     tasks = max(row.status.cluster_tasks for row in group)
     return f"one job: {len(names)} of {words.plural(tasks, 'task')}"
 
 
-def _cells(row: Row, *, wide: bool, indent: str = "") -> list[str]:
+def _cells(row: JobRow, *, wide: bool, indent: str = "") -> list[str]:
     status = row.status
     doing = phase(status) if row.state == "running" else row.state
     doing = {"hang": "hangs", "busy": "no step"}[status.hang.state] if status.hang else doing
@@ -200,7 +200,7 @@ def _rendered(what: RenderableType, width: int) -> str:
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
-def page(row: Row, *, now_s: float | None = None) -> RenderableType:
+def page(row: JobRow, *, now_s: float | None = None) -> RenderableType:
     """The view of one job, for rich."""
     status = row.status
     parts: list[RenderableType] = [Text(line) for line in _head(row, time.time() if now_s is None else now_s)]
@@ -214,12 +214,12 @@ def page(row: Row, *, now_s: float | None = None) -> RenderableType:
     return Group(*parts)
 
 
-def text(row: Row, *, width: int, now_s: float | None = None) -> str:
+def text(row: JobRow, *, width: int, now_s: float | None = None) -> str:
     """The view of one job as plain text."""
     return _rendered(page(row, now_s=now_s), width)
 
 
-def _head(row: Row, now_s: float) -> list[str]:
+def _head(row: JobRow, now_s: float) -> list[str]:
     status = row.status
     runs = format_ns(max(0.0, now_s - status.started_unix_s) * 1e9)
     rates = f"{_rate(status.samples_per_s)} samples/s · {_rate(status.steps_per_s)} steps/s"

@@ -25,7 +25,7 @@ LEAST = 16
 GAP = 2
 
 
-class Row(NamedTuple):
+class TaskText(NamedTuple):
     """One task, as text; columns as ``HEAD``."""
 
     name: str
@@ -42,14 +42,14 @@ class Row(NamedTuple):
     where: str
 
 
-def rows(tasks: Iterable[Task]) -> list[Row]:
+def rows(tasks: Iterable[Task]) -> list[TaskText]:
     """Tasks as rows, in their order."""
     return [_row(task) for task in tasks]
 
 
-def _row(task: Task) -> Row:
+def _row(task: Task) -> TaskText:
     p50, p95, p99 = (format_ns(ns) if task.timed else "" for ns in (task.p50_ns, task.p95_ns, task.p99_ns))
-    return Row(
+    return TaskText(
         words.printable(task.name),
         task.kind,
         f"{task.count:,}" if task.exact else f"at least {task.count:,}",

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from stepscope.model.report.report import Report
     from stepscope.report.flame.graph import Graph
     from stepscope.server.open_sessions import Opened
-    from stepscope.server.session_catalogue import Entry
+    from stepscope.server.session_catalogue import ListedSession
     from stepscope.use_cases.flame import Window
 
     T = TypeVar("T")
@@ -174,7 +174,7 @@ def ops(opened: Opened) -> OpTable | None:
     return opened.report.ops
 
 
-def captures(opened: Opened, entry: Entry) -> CaptureList:
+def captures(opened: Opened, entry: ListedSession) -> CaptureList:
     """Captures, stored and live."""
     return CaptureList(stored=opened.manifest.captures, live=entry.job.status.captures if entry.job is not None else ())
 

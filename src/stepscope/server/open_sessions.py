@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
     from stepscope.model.report.report import Report
     from stepscope.model.session.session import Manifest, Session
-    from stepscope.server.session_catalogue import Entry
+    from stepscope.server.session_catalogue import ListedSession
 
 MAX_OPEN = 4
 """Sessions kept in memory."""
@@ -162,7 +162,7 @@ class OpenSessions:
         self._open: OrderedDict[str, Opened] = OrderedDict()
         self._lock = Lock()
 
-    def open(self, entry: Entry) -> Opened:
+    def open(self, entry: ListedSession) -> Opened:
         """The current state of an entry's session.
 
         Raises:
@@ -184,7 +184,7 @@ class OpenSessions:
             return kept
 
 
-def _stage(entry: Entry) -> Stage:
+def _stage(entry: ListedSession) -> Stage:
     """What of its job is shown at once, whatever an analysis costs: captures that were asked for, the first steps."""
     if entry.job is None:
         return NO_STAGE

@@ -105,7 +105,7 @@ _REPORT = msgspec.json.Decoder(_Report)
 """Created at import, by one thread (see ``launcher.jobs``)."""
 
 
-class Entry(Struct, frozen=True, kw_only=True):
+class ListedSession(Struct, frozen=True, kw_only=True):
     """A session that clients can request."""
 
     key: str
@@ -125,7 +125,7 @@ class SessionCatalogue:
         self._remembered: dict[str, Path] = {}
         self._paths: dict[str, Path] = {}
         """Result of the last scan."""
-        self._looks = jobs.Looks()
+        self._looks = jobs.JobWatch()
         self._packs = PackChecks()
         self._damaged: dict[Path, str] = {}
         """Damage found when opening finished sessions."""
@@ -135,7 +135,7 @@ class SessionCatalogue:
         """The running jobs, oldest first."""
         return [job_of(job) for job in self._looks.running()]
 
-    def entries(self) -> dict[str, Entry]:
+    def entries(self) -> dict[str, ListedSession]:
         """All sessions by key."""
         live = {Path(job.status.session): job for job in self._looks.running() if job.status.session}
         with self._lock:
@@ -143,20 +143,20 @@ class SessionCatalogue:
                 if len(self._remembered) < MAX_REMEMBERED and path.is_absolute():
                     self._remembered[layout.key_of(path)] = path
             remembered = list(self._remembered.values())
-        found: dict[str, Entry] = {}
+        found: dict[str, ListedSession] = {}
         for path in [*remembered, *self._in_roots()]:
             if _is_session(path):
-                found[layout.key_of(path)] = Entry(key=layout.key_of(path), path=path, job=live.get(path))
+                found[layout.key_of(path)] = ListedSession(key=layout.key_of(path), path=path, job=live.get(path))
         self._paths = {key: entry.path for key, entry in found.items()}
         return found
 
-    def find(self, key: str) -> Entry | None:
+    def find(self, key: str) -> ListedSession | None:
         """The session of a key."""
         path = self._paths.get(key)
         if path is None or not _is_session(path):
             return self.entries().get(key)
         job = next((job for job in self._looks.running() if job.status.session == str(path)), None)
-        return Entry(key=key, path=path, job=job)
+        return ListedSession(key=key, path=path, job=job)
 
     def _in_roots(self) -> Iterator[Path]:
         for root in self._roots:
@@ -186,7 +186,7 @@ class SessionCatalogue:
         known.sort(key=value, reverse=not up)
         return [*known, *(b for b in kept if value(b) == UNKNOWN)]
 
-    def brief(self, entry: Entry) -> SessionBrief:
+    def brief(self, entry: ListedSession) -> SessionBrief:
         """The current list entry of one session."""
         stamp = _stamp(entry.path)
         kept = self._briefs.get(entry.path)
@@ -198,7 +198,7 @@ class SessionCatalogue:
         brief = _with_job(_with_damage(kept[1], problem), entry.job)
         return msgspec.structs.replace(brief, label=self.labels.of(brief.id or brief.key))
 
-    def opened(self, entry: Entry, problem: str) -> None:
+    def opened(self, entry: ListedSession, problem: str) -> None:
         """Record damage found in an opened session; empty: none so far."""
         if problem:
             self._damaged[entry.path] = problem
@@ -264,7 +264,7 @@ def _stamp(path: Path) -> tuple[int, ...]:
     return tuple(stamp)
 
 
-def _read(entry: Entry) -> SessionBrief:
+def _read(entry: ListedSession) -> SessionBrief:
     path = entry.path
     name = path.name.removesuffix(layout.PACKED_SUFFIX).removesuffix(layout.ZIP_SUFFIX).removesuffix(layout.SUFFIX)
     brief = SessionBrief(key=entry.key, name=shown(name), path=shown(path), state="damaged", packed=path.is_file())

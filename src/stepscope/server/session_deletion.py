@@ -11,10 +11,10 @@ from stepscope.tables.errors import CaptureError, UsageError
 
 if TYPE_CHECKING:
     from stepscope.model.api.rest_api import SessionBrief
-    from stepscope.server.session_catalogue import Entry
+    from stepscope.server.session_catalogue import ListedSession
 
 
-def delete(entry: Entry, brief: SessionBrief, name: str) -> None:
+def delete(entry: ListedSession, brief: SessionBrief, name: str) -> None:
     """Delete the folder or the file of a session.
 
     Args:

@@ -53,7 +53,7 @@ class _TooEarlyError(SessionError):
     """A session is of no task that is known, because its run was broken off."""
 
 
-class Part(Struct, frozen=True, kw_only=True):
+class JoinedSession(Struct, frozen=True, kw_only=True):
     """A session to join."""
 
     path: Path
@@ -221,13 +221,13 @@ def reported(session: Path, *, color: bool, width: int) -> str:
     return terminal.render(report, color=color, width=width, session_path=str(session), html_path=page)
 
 
-def _found(paths: Sequence[Path]) -> tuple[list[Part], list[Diagnostic]]:
+def _found(paths: Sequence[Path]) -> tuple[list[JoinedSession], list[Diagnostic]]:
     """The sessions to join, and what is said of those that died before it was known which task they are.
 
     Raises:
         SessionError: one cannot be joined, or none is of a task that is known.
     """
-    parts, early = list[Part](), list[_TooEarlyError]()
+    parts, early = list[JoinedSession](), list[_TooEarlyError]()
     for path in paths:
         try:
             parts += _parts(path)
@@ -238,7 +238,7 @@ def _found(paths: Sequence[Path]) -> tuple[list[Part], list[Diagnostic]]:
     return parts, [Diagnostic(code=LEFT_OUT, text=f"left out: {error}") for error in early]
 
 
-def _parts(path: Path, *, completed: bool = True) -> Iterator[Part]:
+def _parts(path: Path, *, completed: bool = True) -> Iterator[JoinedSession]:
     """The session at ``path``, or the members of the joint session that it is.
 
     Args:
@@ -272,13 +272,13 @@ def _parts(path: Path, *, completed: bool = True) -> Iterator[Part]:
             f"{path}: none of its processes is known as a task of a cluster (no launcher's variables, no TF_CONFIG, "
             "no cluster of TensorFlow's); expected sessions of one job's tasks"
         )
-    yield Part(path=path, manifest=manifest, members=members)
+    yield JoinedSession(path=path, manifest=manifest, members=members)
 
 
-def _check(parts: Sequence[Part], *, alone: bool = False) -> None:
+def _check(parts: Sequence[JoinedSession], *, alone: bool = False) -> None:
     """Raise SessionError, in one line, unless the sessions are of tasks of one job, no two of one at the same time."""
     first = parts[0]
-    seen: dict[str, list[Part]] = {}
+    seen: dict[str, list[JoinedSession]] = {}
     for part in parts:
         for member in part.members:
             one = first.members[0]
@@ -310,7 +310,7 @@ def _job(member: MemberInfo) -> tuple[str, int]:
     return (member.job_id, 0) if member.job_id else ("", member.tasks)
 
 
-def _apart(one: Part, other: Part) -> bool:
+def _apart(one: JoinedSession, other: JoinedSession) -> bool:
     """Whether one of two sessions began when the other had ended, as incarnations do."""
     (begin, end), (later, last) = sorted((one.span, other.span))
     boots = {one.manifest.host.boot_id, other.manifest.host.boot_id}
@@ -318,7 +318,7 @@ def _apart(one: Part, other: Part) -> bool:
     return later >= end - slack
 
 
-def _folder(part: Part, taken: set[str]) -> str:
+def _folder(part: JoinedSession, taken: set[str]) -> str:
     """A name that says which task it is, with characters that a folder may have."""
     stem = part.members[0].name if len(part.members) == 1 else part.path.name.removesuffix(layout.SUFFIX)
     stem = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "-" for c in stem) or "member"
@@ -341,7 +341,7 @@ def _place(source: Path, target: Path) -> None:
             shutil.copyfile(source / name, made)
 
 
-def _manifest(parts: Sequence[Part], entries: tuple[MergedMember, ...], name: str) -> Manifest:
+def _manifest(parts: Sequence[JoinedSession], entries: tuple[MergedMember, ...], name: str) -> Manifest:
     from stepscope.model.session.session import HostInfo, Manifest
 
     first = parts[0].manifest
@@ -367,7 +367,7 @@ def _manifest(parts: Sequence[Part], entries: tuple[MergedMember, ...], name: st
     )
 
 
-def _diagnostics(parts: Sequence[Part]) -> Iterator[Diagnostic]:
+def _diagnostics(parts: Sequence[JoinedSession]) -> Iterator[Diagnostic]:
     one = max(parts, key=lambda part: part.span).members[0]
     there = {member.name for part in parts for member in part.members}
     missing = [name for name in one.names if name not in there]
@@ -381,7 +381,7 @@ def _diagnostics(parts: Sequence[Part]) -> Iterator[Diagnostic]:
         yield Diagnostic(code=UNKNOWN_JOB, text=text)
 
 
-def _broken_off(parts: Sequence[Part]) -> Iterator[Diagnostic]:
+def _broken_off(parts: Sequence[JoinedSession]) -> Iterator[Diagnostic]:
     """Tasks that failed or were killed before others had ended, or as the last where others ended well: but for
     parameter servers, which serve until they are killed.
     """

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from stepscope.clocks import settings as clocks
 from stepscope.collector import sweep
 from stepscope.collector.always_on import retention, user_page
-from stepscope.collector.always_on.session_quota import Limits
+from stepscope.collector.always_on.session_quota import SessionLimits
 from stepscope.collector.recorder import Recording
 from stepscope.launcher import rundir
 from stepscope.sessions.gathering import sending
@@ -46,7 +46,7 @@ def follow_job(run: Path, starts: int) -> None:
         sys.stderr.write(f"{error}\n")
         rundir.remove(run)
         return
-    limits = Limits(bytes=retention.keep_house(session.parent, settings, own=session))
+    limits = SessionLimits(bytes=retention.keep_house(session.parent, settings, own=session))
     recording = Recording(run, session, starts=starts, limits=limits)
     if settings.share < 1.0:
         recording.note(
@@ -120,7 +120,7 @@ def _session(run: Path, settings: Settings) -> Path:
 class _KeepsHouse:
     """Looks after the folder of sessions now and then."""
 
-    def __init__(self, session: Path, limits: Limits, settings: Settings) -> None:
+    def __init__(self, session: Path, limits: SessionLimits, settings: Settings) -> None:
         self._session = session
         self._limits = limits
         self._settings = settings

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope.collector import host_members
-from stepscope.collector.host_members import Entry
+from stepscope.collector.host_members import MemberSession
 from stepscope.launcher import rundir, session_place
 from stepscope.sessions import merge
 from stepscope.tables import layout
@@ -110,7 +110,7 @@ def _register(recording: Recording, members: Sequence[MemberInfo]) -> host_membe
     """Enter the session; None if it is a trial, or that is not possible."""
     if rundir.is_trial(recording.run):
         return None
-    entry = Entry(
+    entry = MemberSession(
         session=str(recording.session),
         run=str(recording.run),
         names=tuple(member.name for member in members),

@@ -17,7 +17,7 @@ from stepscope.wire import commands
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from stepscope.collector.host_members import Entry
+    from stepscope.collector.host_members import MemberSession
     from stepscope.model.api.capture_ask import CaptureAsk
     from stepscope.model.session.session import CaptureInfo
     from stepscope.tables.records import I64
@@ -29,7 +29,7 @@ class Task(Struct, kw_only=True):
     """Another task of the job."""
 
     name: str
-    entry: Entry | None = None
+    entry: MemberSession | None = None
     """Its session on this host; None: it is a process of this one, or on another host."""
     worker: str = ""
     """Key of that process."""
@@ -55,7 +55,7 @@ class Task(Struct, kw_only=True):
         return self.name.startswith(SERVER)
 
 
-def of_entries(entries: Iterable[Entry]) -> list[Task]:
+def of_entries(entries: Iterable[MemberSession]) -> list[Task]:
     """The tasks of other sessions on this host: a session may have several."""
     return [Task(name=name, entry=entry) for entry in entries for name in dict.fromkeys(entry.names)]
 
@@ -70,7 +70,7 @@ def ask_all(tasks: Iterable[Task], ask: CaptureAsk) -> None:
             task.missed = asked[task.entry.run]
 
 
-def _send(entry: Entry, ask: CaptureAsk) -> str:
+def _send(entry: MemberSession, ask: CaptureAsk) -> str:
     """Return why that failed, or ""."""
     try:
         commands.send(str(Path(entry.run) / commands.REQUESTS_NAME), msgspec.to_builtins(ask), ask.id)
@@ -79,7 +79,7 @@ def _send(entry: Entry, ask: CaptureAsk) -> str:
     return ""
 
 
-def look(task: Task, entry: Entry, joint: str) -> None:
+def look(task: Task, entry: MemberSession, joint: str) -> None:
     """See what has become of the capture of another session."""
     try:
         manifest = read_manifest(Path(entry.session))
@@ -92,7 +92,7 @@ def look(task: Task, entry: Entry, joint: str) -> None:
     if made and manifest is not None:
         note(task, made[0], manifest.origin_monotonic_ns)
         return
-    job = jobs.Looks().read(Path(entry.run))
+    job = jobs.JobWatch().read(Path(entry.run))
     if job is None:
         task.missed = "it has ended"
         return

@@ -114,7 +114,7 @@ class MomentCapture:
         self._ends: I64 = np.empty(0, np.int64)
         self._moments: I64 = np.empty(0, np.int64)
         self._seen = moments.NONE
-        self._calls: moments.Calls | None = None
+        self._calls: moments.StepCalls | None = None
 
     def look(self, now_ns: int) -> None:
         """Take in what has happened since the last look; about once a second."""
@@ -125,7 +125,7 @@ class MomentCapture:
             return
         key = steps.worker.info.key
         anchors = frozenset((kind, name) for owner, kind, name in self._live.calls_of_steps() if owner == key)
-        calls = moments.Calls(anchors=anchors, thread=max(0, steps.thread))
+        calls = moments.StepCalls(anchors=anchors, thread=max(0, steps.thread))
         if calls != self._calls:  # another call makes the steps now
             self._calls, self._ends, self._moments = calls, self._ends[:0], self._moments[:0]
         recent = worker.recent.worker(worker.info)
@@ -189,7 +189,9 @@ class MomentCapture:
             return ""
         if self.when.code:
             return self._holds_finding(begin, end)
-        calls = moments.Calls(anchors=frozenset((kind, name) for kind, name in answer.anchors), thread=answer.thread)
+        calls = moments.StepCalls(
+            anchors=frozenset((kind, name) for kind, name in answer.anchors), thread=answer.thread
+        )
         return moments.find(self.when, worker.recent.worker(worker.info), calls).within(begin, end)
 
     def _holds_finding(self, begin: int, end: int) -> str:

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
     from stepscope.model.session.session import CaptureInfo
     from stepscope.tables.records import I64
-    from stepscope.timeline.joint_tracks import Part
+    from stepscope.timeline.joint_tracks import ShownSession
     from stepscope.timeline.span_track import Names
 
 GROUP = "joint captures"
 
 
-def tracks(parts: Sequence[Part], names: Names) -> Iterator[SpanTrack]:
+def tracks(parts: Sequence[ShownSession], names: Names) -> Iterator[SpanTrack]:
     """One for all joint captures of the same members; none where they have no step in common."""
     found: dict[str, list[tuple[I64, int]]] = {}
     for identity in sorted({capture.joint for part in parts for capture, _ in _taken(part)}):
@@ -51,7 +51,7 @@ def tracks(parts: Sequence[Part], names: Names) -> Iterator[SpanTrack]:
         )
 
 
-def _taken(part: Part) -> Iterator[tuple[CaptureInfo, str]]:
+def _taken(part: ShownSession) -> Iterator[tuple[CaptureInfo, str]]:
     """A member's joint captures, each with the task that it is of."""
     tasks = {info.key: info.member.name for info in part.view.session.manifest.workers if info.member is not None}
     for capture in part.view.session.manifest.captures:
@@ -59,7 +59,7 @@ def _taken(part: Part) -> Iterator[tuple[CaptureInfo, str]]:
             yield capture, tasks.get(capture.worker, part.label)
 
 
-def _ends(parts: Sequence[Part], identity: str) -> dict[str, I64]:
+def _ends(parts: Sequence[ShownSession], identity: str) -> dict[str, I64]:
     """Ends of steps by task, of the one that was asked first; without those whose clock does not tell steps apart."""
     found: list[tuple[bool, str, I64]] = []
     for part in parts:

@@ -38,7 +38,7 @@ MOST_LINKS = 32
 """Most links between members that are drawn, those that carried most."""
 
 
-class Part(Struct, frozen=True, kw_only=True):
+class ShownSession(Struct, frozen=True, kw_only=True):
     """A session on the timeline."""
 
     view: SessionView
@@ -103,11 +103,11 @@ class Part(Struct, frozen=True, kw_only=True):
         return Held(self.times(held.start), self.times(held.end), held.value)
 
 
-def of(view: SessionView) -> list[Part]:
+def of(view: SessionView) -> list[ShownSession]:
     """The session itself, or the members of a joint one; of many, the first."""
     stored = view.session.peers.members
     if not stored:
-        return [Part(view=view)]
+        return [ShownSession(view=view)]
     everyone = view.get(of_job.build)
     clocks = of_job.clocks(everyone)
     by_folder: dict[str, tuple[list[str], ClockOffset | None]] = {}
@@ -126,15 +126,17 @@ def of(view: SessionView) -> list[Part]:
     return parts
 
 
-def _part(stored: StoredMember, key: str, label: str, clock: ClockOffset | None, reference: Manifest | None) -> Part:
+def _part(
+    stored: StoredMember, key: str, label: str, clock: ClockOffset | None, reference: Manifest | None
+) -> ShownSession:
     view = SessionView(stored.load())
     manifest = view.session.manifest
     first = reference or manifest
     if clock is None:
         shift, off = manifest.started_unix_ns - first.started_unix_ns, " (clocks not compared)" if reference else ""
-        return Part(view=view, label=label, key=key, off=off, bound_ns=None if reference else 0, shift_ns=shift)
+        return ShownSession(view=view, label=label, key=key, off=off, bound_ns=None if reference else 0, shift_ns=shift)
     bound = round(clock.widest_ns)
-    return Part(
+    return ShownSession(
         view=view,
         label=label,
         key=key,
@@ -146,9 +148,9 @@ def _part(stored: StoredMember, key: str, label: str, clock: ClockOffset | None,
     )
 
 
-def links(parts: Sequence[Part]) -> list[SeriesTrack]:
+def links(parts: Sequence[ShownSession]) -> list[SeriesTrack]:
     """What went over each link from one member to another, and what of it was sent again."""
-    found: dict[tuple[str, str], list[tuple[Part, TcpTable]]] = {}
+    found: dict[tuple[str, str], list[tuple[ShownSession, TcpTable]]] = {}
     tables = _connections(parts)
     whose = _owners(tables)
     for part, table in tables:
@@ -160,12 +162,12 @@ def links(parts: Sequence[Part]) -> list[SeriesTrack]:
     return sorted(made, key=lambda track: -float(track.held.value.sum()))[:MOST_LINKS]
 
 
-def lost(parts: Sequence[Part], names: Names) -> Iterator[SpanTrack]:
+def lost(parts: Sequence[ShownSession], names: Names) -> Iterator[SpanTrack]:
     """What was sent again or dropped on the way from one member to another; of a session alone, to any host."""
     whose = _owners(_connections(parts))
     for part in parts:
 
-        def title(here: str, there: str, part: Part = part) -> str:
+        def title(here: str, there: str, part: ShownSession = part) -> str:
             if not part.label:
                 return f"to {there}"
             other = whose.get(_end(part, there), "")
@@ -176,22 +178,22 @@ def lost(parts: Sequence[Part], names: Names) -> Iterator[SpanTrack]:
             yield part.placed(track)
 
 
-def _connections(parts: Sequence[Part]) -> list[tuple[Part, dict[tuple[str, str], TcpTable]]]:
+def _connections(parts: Sequence[ShownSession]) -> list[tuple[ShownSession, dict[tuple[str, str], TcpTable]]]:
     return [(part, tcp_links.by_connection(part.view.session, part.view.session.peers.tcp)) for part in parts]
 
 
-def _owners(tables: Sequence[tuple[Part, dict[tuple[str, str], TcpTable]]]) -> dict[tuple[str, str], str]:
+def _owners(tables: Sequence[tuple[ShownSession, dict[tuple[str, str], TcpTable]]]) -> dict[tuple[str, str], str]:
     """Members by ends of connections."""
     return {_end(part, here): part.label for part, table in tables for here, _ in table}
 
 
-def _end(part: Part, address: str) -> tuple[str, str]:
+def _end(part: ShownSession, address: str) -> tuple[str, str]:
     """An end of a connection; that of a loopback device is another one on each host."""
     inside = tcp_links.is_loopback(address.rpartition(":")[0])
     return part.view.session.manifest.host.boot_id if inside else "", address
 
 
-def _link(source: str, target: str, rows: Sequence[tuple[Part, TcpTable]]) -> Iterator[SeriesTrack]:
+def _link(source: str, target: str, rows: Sequence[tuple[ShownSession, TcpTable]]) -> Iterator[SeriesTrack]:
     what = (("sent", "", "acknowledged bytes"), ("again", ", again", "bytes that were sent again"))
     for name, more, about in what:
         held = series_tracks.added(

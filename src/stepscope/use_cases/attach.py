@@ -149,7 +149,7 @@ def _begin(run: Path, session: Path, pid: int, command: Sequence[str]) -> Record
         workers=(worker,),
     )
     layout.write_atomic(session / layout.MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
-    job = rundir.Job(pid=pid, start_ticks=ticks, launcher_pid=0, command=masked, sources=False, mode=MODE, cwd=cwd)
+    job = rundir.JobFacts(pid=pid, start_ticks=ticks, launcher_pid=0, command=masked, sources=False, mode=MODE, cwd=cwd)
     rundir.write_job(run, job)
     return Recording(run, session)
 

@@ -31,8 +31,8 @@ def watch(job: jobs.RunningJob, *, once: bool = False) -> None:
         _plain(job)
 
 
-def _row(job: jobs.RunningJob) -> live.Row:
-    return live.Row(status=job.status, user=job.user, state=job.state, name=job.name)
+def _row(job: jobs.RunningJob) -> live.JobRow:
+    return live.JobRow(status=job.status, user=job.user, state=job.state, name=job.name)
 
 
 def _text(job: jobs.RunningJob) -> str:

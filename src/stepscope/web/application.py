@@ -23,7 +23,18 @@ from stepscope.web import openapi, pages, parameters, problems
 from stepscope.web.events import EVENTS, Events
 from stepscope.web.guard import Guard
 from stepscope.web.job_operations import JOBS, METRICS
-from stepscope.web.operation import JSON, PACK_FROM_BYTES, PACK_LEVEL, PREFIX, Answer, Call, Hub, Lane, Later, Operation
+from stepscope.web.operation import (
+    JSON,
+    PACK_FROM_BYTES,
+    PACK_LEVEL,
+    PREFIX,
+    Answer,
+    Hub,
+    Lane,
+    Later,
+    Operation,
+    ValidRequest,
+)
 from stepscope.web.page_operations import PAGES
 from stepscope.web.problems import Refused
 from stepscope.web.session_operations import SESSIONS
@@ -125,12 +136,12 @@ def _path(operation: Operation) -> str:
     return (operation.prefix + operation.path).replace("}", ":str}")
 
 
-def _route(operation: Operation, serve: Callable[[Hub, Call], Answer | Later], hub: Hub, run: Run) -> Route:
+def _route(operation: Operation, serve: Callable[[Hub, ValidRequest], Answer | Later], hub: Hub, run: Run) -> Route:
     async def endpoint(request: Request) -> Response:
         query = request.query_params.multi_items()
         arguments = parameters.read(operation.parameters, request.path_params, query)
         body = await _body(request, operation.body) if operation.body is not None else None
-        call = Call(
+        call = ValidRequest(
             arguments=arguments,
             body=body,
             seen=request.headers.get("if-none-match", ""),

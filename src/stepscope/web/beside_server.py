@@ -32,7 +32,7 @@ REPORT_S = 150.0
 LOOK_S = 1.0
 
 
-class Looks:
+class RequestClock:
     """An ASGI application that records the time of its last request."""
 
     def __init__(self, app: ASGIApp, clock: Callable[[], float] = time.monotonic) -> None:
@@ -71,7 +71,7 @@ class Ending:
         self._clock = clock
         self._gone: float | None = None
 
-    def come(self, looks: Looks) -> bool:
+    def come(self, looks: RequestClock) -> bool:
         """Whether to exit now."""
         if self._gone is None:
             if self._runs():
@@ -88,10 +88,10 @@ def main(words: Sequence[str]) -> None:
     session, pid, ticks = Path(words[0]), int(words[1]), int(words[2])
     bound = socket.socket(fileno=os.dup(0))
     access = Access(port=int(bound.getsockname()[1]), token=os.environ[listening.VARIABLE])
-    watched: list[Looks] = []
+    watched: list[RequestClock] = []
 
     def within(app: ASGIApp) -> ASGIApp:
-        watched.append(Looks(app))
+        watched.append(RequestClock(app))
         return watched[0]
 
     server = Server([session], access, within)

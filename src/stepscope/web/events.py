@@ -63,7 +63,7 @@ class _Feed:
         self.listeners = 0
         self.watching: asyncio.Task[None] | None = None
         self._job = job
-        self._looks = jobs.Looks()
+        self._looks = jobs.JobWatch()
         self._changed = asyncio.Event()
 
     async def watch(self, hub: Hub, limiter: CapacityLimiter) -> None:

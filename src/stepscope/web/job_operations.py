@@ -17,7 +17,7 @@ from stepscope.server.session_catalogue import job_of
 from stepscope.tables.errors import CaptureError, UsageError
 from stepscope.use_cases import trace
 from stepscope.web import metrics
-from stepscope.web.operation import LIMIT, OFFSET, PREFIX, Answer, Call, Hub, Operation, struct
+from stepscope.web.operation import LIMIT, OFFSET, PREFIX, Answer, Hub, Operation, ValidRequest, struct
 from stepscope.web.parameters import Number
 from stepscope.web.problems import Refused
 from stepscope.wire import commands
@@ -67,12 +67,12 @@ def job_by(pid: int) -> jobs.RunningJob:
     return found
 
 
-def _health(hub: Hub, call: Call) -> Answer:
+def _health(hub: Hub, call: ValidRequest) -> Answer:
     del hub
     return struct(Health(status="ok", version=__version__, api=1), call)
 
 
-def _list(hub: Hub, call: Call) -> Answer:
+def _list(hub: Hub, call: ValidRequest) -> Answer:
     found = hub.catalogue.running()
     offset, limit = call.arguments.number("offset"), call.arguments.number("limit")
     page = JobPage(
@@ -84,17 +84,17 @@ def _list(hub: Hub, call: Call) -> Answer:
     return struct(page, call)
 
 
-def _one(hub: Hub, call: Call) -> Answer:
+def _one(hub: Hub, call: ValidRequest) -> Answer:
     del hub
     return struct(job_of(job_by(call.arguments.number("pid"))), call)
 
 
-def _captures(hub: Hub, call: Call) -> Answer:
+def _captures(hub: Hub, call: ValidRequest) -> Answer:
     del hub
     return struct(CaptureList(stored=(), live=job_by(call.arguments.number("pid")).status.captures), call)
 
 
-def _ask(hub: Hub, call: Call) -> Answer:
+def _ask(hub: Hub, call: ValidRequest) -> Answer:
     del hub
     job = job_by(call.arguments.number("pid"))
     wanted = call.body
@@ -120,7 +120,7 @@ def _ask(hub: Hub, call: Call) -> Answer:
     return struct(Asked(request=request, pid=job.status.pid), call, status=HTTPStatus.ACCEPTED)
 
 
-def _metrics(hub: Hub, call: Call) -> Answer:
+def _metrics(hub: Hub, call: ValidRequest) -> Answer:
     del call
     return Answer(content=metrics.exposition(hub.catalogue.running()), media=metrics.MEDIA)
 

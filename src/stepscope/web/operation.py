@@ -47,7 +47,7 @@ class Hub(Struct, frozen=True, kw_only=True):
     """Set when streams should end."""
 
 
-class Call(Struct, frozen=True, kw_only=True):
+class ValidRequest(Struct, frozen=True, kw_only=True):
     """One validated request."""
 
     arguments: Arguments = field(default_factory=Arguments)
@@ -91,7 +91,7 @@ class Operation(Struct, frozen=True, kw_only=True):
     path: str
     """Below ``prefix``."""
     about: str
-    serve: Callable[[Hub, Call], Answer | Later] | None = None
+    serve: Callable[[Hub, ValidRequest], Answer | Later] | None = None
     """The handler; None: a stream (``web.events``)."""
     prefix: str = PREFIX
     method: str = "GET"
@@ -107,7 +107,7 @@ class Operation(Struct, frozen=True, kw_only=True):
     lane: Lane = "light"
 
 
-def struct(value: msgspec.Struct, call: Call, *, tag: str = "", status: int = 200) -> Answer:
+def struct(value: msgspec.Struct, call: ValidRequest, *, tag: str = "", status: int = 200) -> Answer:
     """A struct as JSON; its tag is computed from its bytes unless one is given.
 
     Raises:

@@ -13,14 +13,14 @@ from stepscope.model.api.browsing import Account, CodeFileList, Comparison, Inpu
 from stepscope.server import browse_account, browse_pages
 from stepscope.tables.errors import StepscopeError
 from stepscope.use_cases import flame
-from stepscope.web.operation import Answer, Call, Hub, Operation, struct
+from stepscope.web.operation import Answer, Hub, Operation, ValidRequest, struct
 from stepscope.web.parameters import Choice, Text
 from stepscope.web.problems import Refused
 from stepscope.web.session_operations import EVENT, FLAMES, WINDOW, alone, entry_of, resource, status_of, window_of
 
 if TYPE_CHECKING:
     from stepscope.server.open_sessions import Opened
-    from stepscope.server.session_catalogue import Entry
+    from stepscope.server.session_catalogue import ListedSession
     from stepscope.web.parameters import Arguments
 
 KEY = "[0-9a-f]{16}"
@@ -35,12 +35,12 @@ BY = Choice(
 )
 
 
-def _stacks(opened: Opened, _: Entry, arguments: Arguments) -> StackTree:
+def _stacks(opened: Opened, _: ListedSession, arguments: Arguments) -> StackTree:
     by_thread = arguments.text("by") == "thread"
     return browse_pages.stacks(opened, arguments.text("event"), window_of(arguments), threads=by_thread)
 
 
-def _both(hub: Hub, call: Call, kind: str) -> Answer:
+def _both(hub: Hub, call: ValidRequest, kind: str) -> Answer:
     """Answer a query on two sessions, unless the client already has the answer."""
     arguments = call.arguments
     entries = [entry_of(hub, arguments.text(name)) for name in ("before", "after")]

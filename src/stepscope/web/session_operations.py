@@ -46,9 +46,9 @@ from stepscope.web.operation import (
     PACK_FROM_BYTES,
     PACK_LEVEL,
     Answer,
-    Call,
     Hub,
     Operation,
+    ValidRequest,
     struct,
 )
 from stepscope.web.parameters import Choice, Number, Text
@@ -56,7 +56,7 @@ from stepscope.web.problems import Refused
 
 if TYPE_CHECKING:
     from stepscope.server.open_sessions import Opened
-    from stepscope.server.session_catalogue import Entry
+    from stepscope.server.session_catalogue import ListedSession
     from stepscope.web.parameters import Arguments, Parameter
 
 KEY = Text(name="key", about="Key of the session, from the list of sessions.", where="path", pattern="[0-9a-f]{16}")
@@ -91,10 +91,10 @@ PAGE_POLICY = (
 """Policy for standalone pages: a separate origin that this server grants nothing, in addition to the policy by hash
 that the pages contain."""
 
-Resource = Callable[["Opened", "Entry", "Arguments"], "Answer | msgspec.Struct"]
+Resource = Callable[["Opened", "ListedSession", "Arguments"], "Answer | msgspec.Struct"]
 
 
-def entry_of(hub: Hub, key: str) -> Entry:
+def entry_of(hub: Hub, key: str) -> ListedSession:
     """The session with a key.
 
     Raises:
@@ -106,14 +106,14 @@ def entry_of(hub: Hub, key: str) -> Entry:
     return entry
 
 
-def _of_session(name: str, served: Resource, *, moving: bool = False) -> Callable[[Hub, Call], Answer]:
+def _of_session(name: str, served: Resource, *, moving: bool = False) -> Callable[[Hub, ValidRequest], Answer]:
     """Serve a resource of an opened session. It is not computed if the client already has its tag, nor computed again
     for another client.
 
     ``moving``: it depends on more than the stored session, so its tag is computed from its content.
     """
 
-    def serve(hub: Hub, call: Call) -> Answer:
+    def serve(hub: Hub, call: ValidRequest) -> Answer:
         entry = entry_of(hub, call.arguments.text("key"))
         try:
             opened = hub.open_sessions.open(entry)
@@ -142,7 +142,7 @@ def _of_session(name: str, served: Resource, *, moving: bool = False) -> Callabl
     return serve
 
 
-def _encoded(opened: Opened, tag: str, call: Call) -> Answer:
+def _encoded(opened: Opened, tag: str, call: ValidRequest) -> Answer:
     """The answer stored under a tag, compressed once for all clients that accept it."""
     content, headers = opened.answers[tag], {"ETag": tag}
     if call.packs and len(content) >= PACK_FROM_BYTES:
@@ -161,7 +161,7 @@ def status_of(error: StepscopeError) -> HTTPStatus:
     return HTTPStatus.CONFLICT if isinstance(error, CaptureError) else HTTPStatus.UNPROCESSABLE_ENTITY
 
 
-def _list(hub: Hub, call: Call) -> Answer:
+def _list(hub: Hub, call: ValidRequest) -> Answer:
     arguments = call.arguments
     up = arguments.text("order") == "up"
     found = hub.catalogue.briefs(arguments.text("q"), arguments.text("state"), arguments.text("sort"), up=up)
@@ -175,7 +175,7 @@ def _list(hub: Hub, call: Call) -> Answer:
     return struct(page, call)
 
 
-def _label(hub: Hub, call: Call) -> Answer:
+def _label(hub: Hub, call: ValidRequest) -> Answer:
     entry = entry_of(hub, call.arguments.text("key"))
     brief = hub.catalogue.brief(entry)
     if not isinstance(call.body, SessionLabel):
@@ -187,7 +187,7 @@ def _label(hub: Hub, call: Call) -> Answer:
     return struct(hub.catalogue.brief(entry), call)
 
 
-def _delete(hub: Hub, call: Call) -> Answer:
+def _delete(hub: Hub, call: ValidRequest) -> Answer:
     entry = entry_of(hub, call.arguments.text("key"))
     try:
         session_deletion.delete(entry, hub.catalogue.brief(entry), call.arguments.text("name"))
@@ -196,46 +196,46 @@ def _delete(hub: Hub, call: Call) -> Answer:
     return struct(Deleted(key=entry.key), call)
 
 
-def _brief(hub: Hub, call: Call) -> Answer:
+def _brief(hub: Hub, call: ValidRequest) -> Answer:
     return struct(hub.catalogue.brief(entry_of(hub, call.arguments.text("key"))), call)
 
 
-def _summary(hub: Hub, call: Call) -> Answer:
+def _summary(hub: Hub, call: ValidRequest) -> Answer:
     entry = entry_of(hub, call.arguments.text("key"))
     brief = hub.catalogue.brief(entry)
     return _of_session("summary", lambda opened, _, __: browse.detail(opened, brief), moving=True)(hub, call)
 
 
-def _steps(opened: Opened, _: Entry, arguments: Arguments) -> Answer | StepPage:
+def _steps(opened: Opened, _: ListedSession, arguments: Arguments) -> Answer | StepPage:
     page = browse.steps(opened, arguments.number("offset"), arguments.number("limit"))
     return arrow.rows(Step, page.items) if arguments.text("format") == "arrow" else page
 
 
-def _tasks(opened: Opened, _: Entry, arguments: Arguments) -> TaskPage:
+def _tasks(opened: Opened, _: ListedSession, arguments: Arguments) -> TaskPage:
     return browse.tasks(opened, arguments.number("offset"), arguments.number("limit"))
 
 
-def _resources(opened: Opened, _: Entry, arguments: Arguments) -> Answer | Series:
+def _resources(opened: Opened, _: ListedSession, arguments: Arguments) -> Answer | Series:
     found = browse.resources(opened)
     return arrow.columns(found.columns) if arguments.text("format") == "arrow" else found
 
 
-def _ops(opened: Opened, _: Entry, __: Arguments) -> OpTable:
+def _ops(opened: Opened, _: ListedSession, __: Arguments) -> OpTable:
     found = browse.ops(opened)
     if found is None:
         raise UsageError(op_graphs.no_trace(opened.view))
     return found
 
 
-def _graph(opened: Opened, _: Entry, arguments: Arguments) -> OpGraphView:
+def _graph(opened: Opened, _: ListedSession, arguments: Arguments) -> OpGraphView:
     return op_graphs.look(opened.view, *_step_of(arguments), arguments.text("open"))
 
 
-def _graph_op(opened: Opened, _: Entry, arguments: Arguments) -> GraphDetail:
+def _graph_op(opened: Opened, _: ListedSession, arguments: Arguments) -> GraphDetail:
     return graph_items.detail(opened.view, *_step_of(arguments), arguments.text("which"))
 
 
-def _graph_hits(opened: Opened, _: Entry, arguments: Arguments) -> GraphHits:
+def _graph_hits(opened: Opened, _: ListedSession, arguments: Arguments) -> GraphHits:
     return graph_items.find(opened.view, *_step_of(arguments), arguments.text("q"))
 
 
@@ -245,7 +245,7 @@ def _step_of(arguments: Arguments) -> tuple[str, int | None]:
     return arguments.text("trace"), int(step) if step else None
 
 
-def _source(opened: Opened, _: Entry, arguments: Arguments) -> Source:
+def _source(opened: Opened, _: ListedSession, arguments: Arguments) -> Source:
     return browse.source(opened, arguments.text("file"), arguments.number("first"), arguments.number("limit"))
 
 
@@ -254,13 +254,13 @@ def window_of(arguments: Arguments) -> flame.Window | None:
     return next((word for word in get_args(flame.Window) if word == arguments.text("window")), None)
 
 
-def _flame(opened: Opened, _: Entry, arguments: Arguments) -> Answer:
+def _flame(opened: Opened, _: ListedSession, arguments: Arguments) -> Answer:
     name, media = FLAMES[arguments.text("format")]
     made = browse.flame(opened, arguments.text("event"), window_of(arguments))
     return alone(flame.encode(made, Path(name)), media)
 
 
-def _report(opened: Opened, _: Entry, arguments: Arguments) -> Answer:
+def _report(opened: Opened, _: ListedSession, arguments: Arguments) -> Answer:
     form = arguments.text("format")
     return alone(browse.report(opened, form), REPORTS[form])
 
@@ -271,7 +271,7 @@ def alone(content: bytes, media: str) -> Answer:
     return Answer(content=content, media=media, headers={"Content-Security-Policy": PAGE_POLICY} if page else {})
 
 
-def _pack(opened: Opened, entry: Entry, _: Arguments) -> Answer:
+def _pack(opened: Opened, entry: ListedSession, _: Arguments) -> Answer:
     name = browse.file_name(opened)
     if opened.path.is_file():
         return _download(opened.path, name, delete=False)

@@ -18,7 +18,7 @@ from stepscope.model.api.timeline import (
 from stepscope.server.timelines import timeline_queries as queries
 from stepscope.server.timelines import timeline_series, timeline_tiles
 from stepscope.tables.errors import SessionError, UsageError
-from stepscope.web.operation import LIMIT, OFFSET, Answer, Call, Hub, Later, Operation, struct
+from stepscope.web.operation import LIMIT, OFFSET, Answer, Hub, Later, Operation, ValidRequest, struct
 from stepscope.web.parameters import Number, Text
 from stepscope.web.problems import Refused
 from stepscope.web.session_operations import KEY, entry_of
@@ -44,7 +44,7 @@ TILE = Number(name="tile", about="Number of the tile; each is 1024 buckets long.
 Question = Callable[["Reader", "Arguments"], "Answer | Later | msgspec.Struct"]
 
 
-def _timeline(hub: Hub, call: Call) -> Answer:
+def _timeline(hub: Hub, call: ValidRequest) -> Answer:
     entry = entry_of(hub, call.arguments.text("key"))
     try:
         return struct(hub.timelines.state(entry, float(call.arguments.number("wait_s"))), call)
@@ -52,10 +52,10 @@ def _timeline(hub: Hub, call: Call) -> Answer:
         raise Refused(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from error
 
 
-def _of_build(question: Question) -> Callable[[Hub, Call], Answer | Later]:
+def _of_build(question: Question) -> Callable[[Hub, ValidRequest], Answer | Later]:
     """Serve a query on one build, which never changes."""
 
-    def serve(hub: Hub, call: Call) -> Answer | Later:
+    def serve(hub: Hub, call: ValidRequest) -> Answer | Later:
         try:
             reader = hub.timelines.reader(call.arguments.text("key"), call.arguments.text("build"))
             made = question(reader, call.arguments)

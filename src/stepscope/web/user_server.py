@@ -19,7 +19,7 @@ from stepscope.launcher import jobs
 from stepscope.native import process_stat
 from stepscope.tables.errors import UsageError
 from stepscope.web import listening
-from stepscope.web.beside_server import Looks
+from stepscope.web.beside_server import RequestClock
 from stepscope.web.server import Server
 from stepscope.web.settings import Access
 from stepscope.wire import run_directory, sessions_folder
@@ -49,7 +49,7 @@ class Idle:
         self._clock = clock
         self._last = clock()
 
-    def come(self, looks: Looks) -> bool:
+    def come(self, looks: RequestClock) -> bool:
         """Whether to end now."""
         if self._runs():
             self._last = self._clock()
@@ -69,14 +69,14 @@ def main(words: Sequence[str]) -> None:
     own = user_page.Listener(
         pid=me, start_ticks=process_stat.start_ticks(me), port=port, pid_namespace=run_directory.pid_namespace()
     )
-    watched: list[Looks] = []
+    watched: list[RequestClock] = []
 
     def within(app: ASGIApp) -> ASGIApp:
-        watched.append(Looks(app))
+        watched.append(RequestClock(app))
         return watched[0]
 
     server = Server(roots(words[1:]), Access(port=port, token=user_page.token(place)), within)
-    looks = jobs.Looks()
+    looks = jobs.JobWatch()
     idle = Idle(lambda: bool(looks.running()))
 
     def watch() -> None:

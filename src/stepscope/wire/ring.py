@@ -192,7 +192,7 @@ def _allocate(fd: int, slots: int, permitted: Callable[[], bool]) -> int:
     raise RingFullError("no space for a ring of %d records" % MIN_SLOTS)
 
 
-class Entry:
+class CountedCalls:
     """Calls of one name, kind and thread that were counted instead of written."""
 
     __slots__ = ("calls", "counted", "first_ns", "kind", "name", "reported", "reported_ns", "thread", "total_ns")
@@ -210,9 +210,9 @@ def count_key(name: int, kind: int, thread: int) -> int:
     return (name << 16 | thread) << 8 | kind
 
 
-def new_entry(key: int) -> Entry:
+def new_entry(key: int) -> CountedCalls:
     """The entry for a ``count_key``."""
-    return Entry(key >> 24, key & 0xFF, key >> 8 & 0xFFFF)
+    return CountedCalls(key >> 24, key & 0xFF, key >> 8 & 0xFFFF)
 
 
 class Thinning:
@@ -223,7 +223,9 @@ class Thinning:
 
     __slots__ = ("always", "entries", "every", "kinds", "mark")
 
-    def __init__(self, entries: dict[int, Entry], every: int, kinds: frozenset[int], always: int, mark: int) -> None:
+    def __init__(
+        self, entries: dict[int, CountedCalls], every: int, kinds: frozenset[int], always: int, mark: int
+    ) -> None:
         self.entries = entries
         self.every = every
         self.kinds = kinds

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stepscope.agent.probes.tensorflow import eager_turns
-from stepscope.agent.probes.tensorflow.eager_turns import QUIET_NS, Turns, picked
+from stepscope.agent.probes.tensorflow.eager_turns import QUIET_NS, EagerTurns, picked
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def module() -> SimpleNamespace:
 
 def test_a_look_begins_where_nothing_repeats_and_leaves_nothing(opened: AgentState, module: SimpleNamespace) -> None:
     """After two seconds without a call that may be a step; at its end the module is as it was."""
-    original, turns = vars(module)[eager_turns.EXECUTE], Turns(opened, module)
+    original, turns = vars(module)[eager_turns.EXECUTE], EagerTurns(opened, module)
     turns.tick(START)
     turns.tick(START + QUIET_NS)
     during = vars(module)[eager_turns.EXECUTE]
@@ -99,7 +99,7 @@ def test_a_look_begins_where_nothing_repeats_and_leaves_nothing(opened: AgentSta
 
 def test_looks_that_see_nothing_do_not_count(opened: AgentState, module: SimpleNamespace) -> None:
     """A process that imports for a minute is looked at as soon when its loop has begun."""
-    original, turns = vars(module)[eager_turns.EXECUTE], Turns(opened, module)
+    original, turns = vars(module)[eager_turns.EXECUTE], EagerTurns(opened, module)
     looks = 0
     for half_second in range(120):
         turns.tick(START + half_second * START // 2)
@@ -110,7 +110,7 @@ def test_looks_that_see_nothing_do_not_count(opened: AgentState, module: SimpleN
 @pytest.mark.parametrize("kind", [Kind.FUNCTION, Kind.SYNC, Kind.APPLY, Kind.LOOP])
 def test_there_is_no_look_while_something_repeats(opened: AgentState, module: SimpleNamespace, kind: Kind) -> None:
     """A job with calls, updates or values that are read is left alone."""
-    original, turns = vars(module)[eager_turns.EXECUTE], Turns(opened, module)
+    original, turns = vars(module)[eager_turns.EXECUTE], EagerTurns(opened, module)
     for second in range(20):
         opened.write(1, 1, 0, 1, int(kind), 0, 1)
         turns.tick(START + second * START)

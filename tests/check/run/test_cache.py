@@ -79,7 +79,7 @@ def checked(root: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], lis
     seen: list[str] = []
     original = work.run
 
-    def spy(job: work.Job, processes: int | None = None) -> work.Outcome:
+    def spy(job: work.FilesToCheck, processes: int | None = None) -> work.Outcome:
         seen.extend(Path(path).relative_to(root).as_posix() for path in job.todo)
         return original(job, processes)
 

@@ -58,7 +58,9 @@ def test_files_are_shared_out_by_their_code(tmp_path: Path) -> None:
         path.write_bytes(book(LARGE))
         paths.append(path.as_posix())
     told = {path: state.facts for path, state in cache.states(paths, {}).items()}
-    job = work.Job(files=tuple(paths), todo=tuple(paths), roots=(str(tmp_path),), codes=("TFD001",), target=Target())
+    job = work.FilesToCheck(
+        files=tuple(paths), todo=tuple(paths), roots=(str(tmp_path),), codes=("TFD001",), target=Target()
+    )
     assert sum(facts.size for facts in told.values()) < work.PARALLEL_BYTES
     assert [result.skipped for result in work.run(job).results] == ["", "", ""]
 

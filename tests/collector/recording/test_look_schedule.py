@@ -14,7 +14,7 @@ import pytest
 from stepscope.collector.recorder import Recording
 from stepscope.collector.recording import look_schedule
 from stepscope.collector.recording.look_schedule import CPU_RATIO, FIRST_NS, LATEST_NS, PAUSE_NS, LookSchedule
-from stepscope.launcher.rundir import Job
+from stepscope.launcher.rundir import JobFacts
 from stepscope.native.memory import hardware_counters, memory_look
 from stepscope.store import memory_looks
 from stepscope.tables.address_space import MemoryLook
@@ -30,7 +30,7 @@ class Recorder:
         self.notes: list[str] = []
         self.session = folder
         self.manifest = SimpleNamespace(mode=mode, origin_monotonic_ns=0)
-        self.job: Job | None = None
+        self.job: JobFacts | None = None
         self.drainer = SimpleNamespace(alive_pids=lambda: frozenset(pids))
 
     def note(self, code: str, text: str) -> None:
@@ -172,5 +172,5 @@ def test_a_trial_of_memory_is_looked_at_every_few_seconds(tmp_path: Path, monkey
     """Its runs are short; what a look costs counts in all of them alike."""
     monkeypatch.setattr(memory_look, "look", fake(10 * S))
     recorder = Recorder(tmp_path)
-    recorder.job = Job(pid=1, start_ticks=1, launcher_pid=0, command=("x",), memory_looks_ns=3 * S)
+    recorder.job = JobFacts(pid=1, start_ticks=1, launcher_pid=0, command=("x",), memory_looks_ns=3 * S)
     assert looks_at(recorder, 12) == [3, 6, 9]

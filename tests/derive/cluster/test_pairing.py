@@ -167,8 +167,8 @@ def test_the_order_is_broken_by_one_step_of_many_or_it_is_none(late: float, sync
 def test_an_order_that_nothing_could_break_is_no_evidence() -> None:
     """Calls of equal length, half a step apart, that never move against each other: no exchange is seen in them."""
     exits = np.arange(1, STEPS + 1, dtype=np.float64) * 10 * MS
-    calm = stretches.Calls(entries=exits - 9 * MS, exits=exits)
-    later = stretches.Calls(entries=calm.entries + 4 * MS, exits=calm.exits + 4 * MS)
+    calm = stretches.SharedClockCalls(entries=exits - 9 * MS, exits=exits)
+    later = stretches.SharedClockCalls(entries=calm.entries + 4 * MS, exits=calm.exits + 4 * MS)
     found = stretches.pair(calm, later, 10 * MS, 0.0)
     assert found.causal == 1.0
     assert not found.evident

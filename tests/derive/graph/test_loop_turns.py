@@ -7,7 +7,7 @@ from tests.derive.graph_tables import Tables
 
 from stepscope.derive.graph import loop_turns
 from stepscope.derive.graph.index import GraphIndex
-from stepscope.derive.graph.loop_turns import Turns
+from stepscope.derive.graph.loop_turns import LoopTurns
 
 
 def counting(*, start: int = 0, limit: int = 32, outside: bool = False, ends: str = "", adds: int = 0) -> Tables:
@@ -36,7 +36,7 @@ def counting(*, start: int = 0, limit: int = 32, outside: bool = False, ends: st
     return tables
 
 
-def turns(tables: Tables) -> Turns | None:
+def turns(tables: Tables) -> LoopTurns | None:
     index = GraphIndex(tables.worker())
     return loop_turns.build(index, int(index.table.of_types("While")[0]))
 
@@ -44,18 +44,18 @@ def turns(tables: Tables) -> Turns | None:
 @pytest.mark.parametrize(
     ("tables", "found"),
     [
-        (counting(), Turns(32, sure=True)),
-        (counting(outside=True), Turns(32, sure=True)),
-        (counting(ends="StatelessIf"), Turns(32, sure=False)),
+        (counting(), LoopTurns(32, sure=True)),
+        (counting(outside=True), LoopTurns(32, sure=True)),
+        (counting(ends="StatelessIf"), LoopTurns(32, sure=False)),
         (counting(start=4), None),
-        (counting(start=1, adds=1), Turns(31, sure=True)),
-        (counting(adds=3), Turns(11, sure=True)),
+        (counting(start=1, adds=1), LoopTurns(31, sure=True)),
+        (counting(adds=3), LoopTurns(11, sure=True)),
         (counting(start=4, adds=-1), None),
         (counting(limit=-1), None),
     ],
     ids=["constant", "given", "may-end-early", "starts-later", "from-one", "in-threes", "downwards", "no-limit"],
 )
-def test_a_counter_is_compared_with_a_number(tables: Tables, found: Turns | None) -> None:
+def test_a_counter_is_compared_with_a_number(tables: Tables, found: LoopTurns | None) -> None:
     """What else may end the loop leaves the number as the most; where it starts elsewhere its step must be known."""
     assert turns(tables) == found
 
@@ -66,4 +66,4 @@ def test_the_loop_of_a_gradient_takes_as_many_turns() -> None:
     step = tables.graphs[0][0]
     step.op("gradient_tape/while_grad", "StatelessWhile", outputs="int32[]")
     index = GraphIndex(tables.worker())
-    assert loop_turns.build(index, int(index.table.of_types("StatelessWhile")[0])) == Turns(32, sure=True)
+    assert loop_turns.build(index, int(index.table.of_types("StatelessWhile")[0])) == LoopTurns(32, sure=True)

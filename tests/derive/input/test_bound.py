@@ -8,7 +8,7 @@ import pytest
 from tests.derive.sessions import MS
 
 from stepscope.derive.input import bound
-from stepscope.derive.input.bound import COPY_BYTES_S, PASS_NS, Consumer, Layout, Work
+from stepscope.derive.input.bound import COPY_BYTES_S, PASS_NS, ConsumedPipeline, Consumer, StageWork
 
 
 def consumer(*, cores: float = 2.0, step: float = 1 * MS, overlaps: bool = True, outside: float = 0.0) -> Consumer:
@@ -25,9 +25,9 @@ def stage(
     depth: int = 1,
     blocked: float = 0.0,
     calls: float = 0.0,
-) -> Work:
+) -> StageWork:
     """A stage of 10 elements of 100 bytes."""
-    return Work(
+    return StageWork(
         name=name,
         cpu_ns=cpu,
         most=most,
@@ -40,9 +40,9 @@ def stage(
     )
 
 
-def chain(*stages: Work, to: Consumer | None = None) -> Layout:
+def chain(*stages: StageWork, to: Consumer | None = None) -> ConsumedPipeline:
     """A pipeline and its consumer."""
-    return Layout(stages=stages, consumer=to or consumer())
+    return ConsumedPipeline(stages=stages, consumer=to or consumer())
 
 
 def test_work_that_may_have_any_number_of_threads_is_divided_over_the_cores() -> None:

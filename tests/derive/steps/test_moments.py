@@ -16,7 +16,7 @@ def found(job: Job, word: str) -> moments.Moments:
     """The moments of a condition in a job."""
     view = job.view()
     assert view.steps is not None
-    calls = moments.Calls(
+    calls = moments.StepCalls(
         anchors=frozenset({(int(view.steps.kind), view.steps.call.id if view.steps.call else 0)}), thread=MAIN
     )
     return moments.find(capture_when.parse(word), view.steps.worker, calls)

@@ -54,7 +54,7 @@ def told(tid: int, frames: list[tuple[int, int, int]], rest: int = 0) -> bytes:
     return head + rows + b"x" * 100
 
 
-def marks(layout: bpf_program.Layout, *, entry: bool = False, owner: int = 0) -> int:
+def marks(layout: bpf_program.InterpreterOffsets, *, entry: bool = False, owner: int = 0) -> int:
     """A frame's marks, with what is no mark beside them."""
     return 12345 | owner << 8 * layout.owner | (entry << 8 * layout.entry if layout.entry >= 0 else 0)
 

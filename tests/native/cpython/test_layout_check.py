@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from stepscope.native.cpython import layout_check
-from stepscope.native.cpython.bpf_program import LAYOUTS, Layout
+from stepscope.native.cpython.bpf_program import LAYOUTS, InterpreterOffsets
 from stepscope.tables.errors import CaptureError
 
 VERSION = sys.version_info[:2]
@@ -65,7 +65,7 @@ def test_a_process_fits(other: int) -> None:
     ],
 )
 def test_a_process_that_does_not_fit(
-    monkeypatch: pytest.MonkeyPatch, other: int, wrong: Callable[[Layout], Layout], what: str
+    monkeypatch: pytest.MonkeyPatch, other: int, wrong: Callable[[InterpreterOffsets], InterpreterOffsets], what: str
 ) -> None:
     """It is refused, with what is not where it should be."""
     found = layout_check.runtime_of(other, "")

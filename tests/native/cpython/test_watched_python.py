@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from stepscope.native.cpython.bpf_program import Row, Watched
+from stepscope.native.cpython.bpf_program import ThreadFrames, Watched
 from stepscope.native.cpython.python_frames import Running
 from stepscope.native.cpython.watched_python import BEGINS_OR_ENDS, WatchedPython
 from stepscope.native.formats.python_code import PythonCode
@@ -43,13 +43,13 @@ def walk(*frames: int, whole: bool = True) -> Walk:
     return Walk(addresses=(1,) * 9, whole=whole, pointers=(1,) * 9, loops=loops)
 
 
-def found(row: Row | None, stack: Walk, told: tuple[Running | None, ...]) -> tuple[Running | None, ...]:
+def found(row: ThreadFrames | None, stack: Walk, told: tuple[Running | None, ...]) -> tuple[Running | None, ...]:
     watch = cast("FrameWatch", SimpleNamespace(row=lambda tid, at_ns: row if (tid, at_ns) == (7, 5) else None))
     codes = cast("Codes", SimpleNamespace(at=at))
     return WatchedPython(codes, watch).running(SAMPLE, stack, told)
 
 
-TWO = Row(5, ((STEP, FIT), (MAIN,)), whole=True)
+TWO = ThreadFrames(5, ((STEP, FIT), (MAIN,)), whole=True)
 
 
 def test_each_loop_gets_its_functions() -> None:
@@ -58,8 +58,10 @@ def test_each_loop_gets_its_functions() -> None:
         assert found(TWO, walk(2, 5), told) == (run("step", "fit"), run("main"))
 
 
-@pytest.mark.parametrize("row", [None, Row(5, ((STEP,),), whole=True), Row(5, TWO.loops, whole=False)])
-def test_a_row_that_does_not_fit_is_not_used(row: Row | None) -> None:
+@pytest.mark.parametrize(
+    "row", [None, ThreadFrames(5, ((STEP,),), whole=True), ThreadFrames(5, TWO.loops, whole=False)]
+)
+def test_a_row_that_does_not_fit_is_not_used(row: ThreadFrames | None) -> None:
     """None at all, another number of loops, or one that breaks off."""
     assert found(row, walk(2, 5), (OLD, None)) == (OLD, None)
 
@@ -72,7 +74,7 @@ def test_a_loop_that_begins() -> None:
 
 def test_a_loop_that_ends() -> None:
     """Its function has been left, which it says; what its end calls has its own."""
-    row = Row(5, ((STEP,), (), (MAIN,)), whole=True)
+    row = ThreadFrames(5, ((STEP,), (), (MAIN,)), whole=True)
     assert found(row, walk(0, 3, 6), (OLD, None, None)) == (run("step"), BEGINS_OR_ENDS, run("main"))
 
 
@@ -84,7 +86,7 @@ def test_numbers_of_instructions() -> None:
 
 def test_code_that_has_gone() -> None:
     """The loop keeps what the stack tells."""
-    row = Row(5, ((STEP, GONE), (MAIN,)), whole=True)
+    row = ThreadFrames(5, ((STEP, GONE), (MAIN,)), whole=True)
     assert found(row, walk(2, 5), (OLD, None)) == (OLD, run("main"))
 
 

@@ -7,14 +7,14 @@ import struct
 import pytest
 
 from stepscope.native.formats import call_frames, expressions
-from stepscope.native.formats.call_frames import Common, Cursor, Row, Rule
+from stepscope.native.formats.call_frames import Common, Cursor, Rule, UnwindRules
 from stepscope.tables.errors import FormatError
 
 CFA_RSP_8 = b"\x0c\x07\x08" + b"\x90\x01"
 """def_cfa rsp+8; the return address (16) at CFA-8: what every function begins with."""
 
 
-def row(instructions: bytes, address: int, *, initial: bytes = CFA_RSP_8, start: int = 1000) -> Row | None:
+def row(instructions: bytes, address: int, *, initial: bytes = CFA_RSP_8, start: int = 1000) -> UnwindRules | None:
     common = Common(
         code_factor=1,
         data_factor=-8,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.native.formats.python_code import LAYOUTS, UNIT, Layout, PythonCode, read_code
+from stepscope.native.formats.python_code import LAYOUTS, UNIT, CodeOffsets, PythonCode, read_code
 
 pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux") or sys.version_info[:2] not in LAYOUTS, reason="unknown"
@@ -61,7 +61,7 @@ def test_names_and_every_line() -> None:
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=[f"{a}.{b}" for a, b in LAYOUTS])
 @pytest.mark.parametrize("fill", [b"\0", b"\xff", b"\x10"], ids=["zeros", "ones", "tens"])
-def test_what_is_no_code_object_is_none(layout: Layout, fill: bytes) -> None:
+def test_what_is_no_code_object_is_none(layout: CodeOffsets, fill: bytes) -> None:
     """Memory may hold anything, and may end anywhere."""
     assert read_code(lambda _, size: fill * size, 4096, layout) is None
     assert read_code(lambda _, size: fill * (size - 1), 4096, layout) is None

@@ -8,22 +8,22 @@ from collections.abc import Mapping
 import pytest
 
 from stepscope.native.formats import unwind
-from stepscope.native.formats.call_frames import Row, Rule
+from stepscope.native.formats.call_frames import Rule, UnwindRules
 from stepscope.native.formats.unwind import Code
 
 BASE = 0x7000
 IP, SP, BP, BX = 16, 7, 6, 3
-PLAIN = Row(cfa=Rule("register", SP, 8), saved=((IP, -8),), others=(), return_register=IP)
+PLAIN = UnwindRules(cfa=Rule("register", SP, 8), saved=((IP, -8),), others=(), return_register=IP)
 """A leaf that has pushed nothing."""
-FRAMED = Row(cfa=Rule("register", BP, 16), saved=((IP, -8), (BP, -16)), others=(), return_register=IP)
-BEGIN = Row(cfa=Rule("register", SP, 8), saved=(), others=((IP, Rule("undefined")),), return_register=IP)
+FRAMED = UnwindRules(cfa=Rule("register", BP, 16), saved=((IP, -8), (BP, -16)), others=(), return_register=IP)
+BEGIN = UnwindRules(cfa=Rule("register", SP, 8), saved=(), others=((IP, Rule("undefined")),), return_register=IP)
 LEAF, MIDDLE, OUTER, START, KERNEL_CODE = 0x100, 0x200, 0x300, 0x400, 0x900
 
 
 class Space:
     """Functions of 64 bytes; ``calls``: addresses behind indirect calls."""
 
-    def __init__(self, rows: Mapping[int, Row | None], calls: tuple[int, ...] = ()) -> None:
+    def __init__(self, rows: Mapping[int, UnwindRules | None], calls: tuple[int, ...] = ()) -> None:
         self.rows = rows
         self.calls = calls
 
@@ -63,7 +63,9 @@ def test_a_whole_stack() -> None:
     ],
     ids=["no-code", "no-row", "stack-ends"],
 )
-def test_what_does_not_come_to_its_end_is_not_whole(rows: dict[int, Row | None], words: tuple[int, ...]) -> None:
+def test_what_does_not_come_to_its_end_is_not_whole(
+    rows: dict[int, UnwindRules | None], words: tuple[int, ...]
+) -> None:
     """Unknown code, code without a table and a stack that was cut leave what was seen, and say so."""
     found = unwind.walk(Space(rows), {IP: LEAF + 8, SP: BASE}, stack(*words))
     assert not found.whole
@@ -72,7 +74,7 @@ def test_what_does_not_come_to_its_end_is_not_whole(rows: dict[int, Row | None],
 
 def test_a_loop_ends() -> None:
     """A table that leads nowhere cannot hold the collector up."""
-    same = Row(cfa=Rule("register", SP, 0), saved=((IP, 0),), others=(), return_register=IP)
+    same = UnwindRules(cfa=Rule("register", SP, 0), saved=((IP, 0),), others=(), return_register=IP)
     found = unwind.walk(Space({LEAF: same}), {IP: LEAF + 8, SP: BASE}, stack(LEAF + 8, 0))
     assert not found.whole
     assert len(found.addresses) <= unwind.MAX_FRAMES
@@ -115,8 +117,10 @@ def test_generated_code_without_a_caller_stands_alone() -> None:
 
 def test_registers_that_were_popped_hold_their_values() -> None:
     """In a function's end the table still names places below the stack pointer: what lay there is in its register."""
-    popped = Row(cfa=Rule("register", SP, 16), saved=((IP, -8), (BP, -16), (BX, -24)), others=(), return_register=IP)
-    framed = Row(cfa=Rule("register", BX, 8), saved=((IP, -8),), others=(), return_register=IP)
+    popped = UnwindRules(
+        cfa=Rule("register", SP, 16), saved=((IP, -8), (BP, -16), (BX, -24)), others=(), return_register=IP
+    )
+    framed = UnwindRules(cfa=Rule("register", BX, 8), saved=((IP, -8),), others=(), return_register=IP)
     space = Space({LEAF: popped, MIDDLE: framed, START: BEGIN})
     found = unwind.walk(space, {IP: LEAF + 8, SP: BASE, BP: 1, BX: BASE + 24}, stack(7, MIDDLE + 5, 0, START + 3))
     assert found.whole
@@ -125,7 +129,7 @@ def test_registers_that_were_popped_hold_their_values() -> None:
 
 def test_an_expression_that_is_not_known_ends_one_stack() -> None:
     """It is cut there; the window goes on."""
-    strange = Row(cfa=Rule("expression", code=b"\x02"), saved=((IP, -8),), others=(), return_register=IP)
+    strange = UnwindRules(cfa=Rule("expression", code=b"\x02"), saved=((IP, -8),), others=(), return_register=IP)
     found = unwind.walk(Space({LEAF: strange}), {IP: LEAF + 8, SP: BASE}, stack(MIDDLE + 5))
     assert not found.whole
     assert found.addresses == (LEAF + 8,)

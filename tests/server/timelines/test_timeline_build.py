@@ -18,7 +18,7 @@ from tests.web import recorded
 from tests.web.timeline_sessions import MB, OP, SPIKE_AT, STEP, add_trace, session, stored
 
 from stepscope.model.log.events import Name
-from stepscope.server.session_catalogue import Entry
+from stepscope.server.session_catalogue import ListedSession
 from stepscope.server.timelines import kept_timelines, timeline_build, timeline_series, timeline_tiles
 from stepscope.server.timelines import timeline_queries as queries
 from stepscope.server.timelines.kept_timelines import Timelines
@@ -268,7 +268,7 @@ def test_evidence_leads_to_its_place(reader: Reader) -> None:
 def test_a_timeline_is_built_once_and_kept(tmp_path: Path) -> None:
     """In the folder of the server that asked first; the next one opens it."""
     path = stored(tmp_path)
-    entry = Entry(key="0" * 16, path=path)
+    entry = ListedSession(key="0" * 16, path=path)
     cache = tmp_path / "timelines"
     cache.mkdir()
     first = Timelines(cache)
@@ -281,7 +281,7 @@ def test_a_timeline_is_built_once_and_kept(tmp_path: Path) -> None:
         first.reader(entry.key, "0" * 20)
 
 
-def ready(opener: Timelines, entry: Entry) -> Timeline:
+def ready(opener: Timelines, entry: ListedSession) -> Timeline:
     """The timeline when it is built."""
     while (found := opener.state(entry, 10.0)).state == "building":
         pass
@@ -292,7 +292,7 @@ def ready(opener: Timelines, entry: Entry) -> Timeline:
 def test_a_new_op_trace_renews_it(tmp_path: Path) -> None:
     """The one before answers meanwhile."""
     path = stored(tmp_path)
-    entry = Entry(key="0" * 16, path=path)
+    entry = ListedSession(key="0" * 16, path=path)
     (cache := tmp_path / "timelines").mkdir()
     opener = Timelines(cache)
     before = ready(opener, entry)
@@ -311,7 +311,7 @@ def test_a_session_that_is_none_says_why(tmp_path: Path) -> None:
     (path / "manifest.json").write_text("{")
     (cache := tmp_path / "timelines").mkdir()
     opener = Timelines(cache)
-    entry = Entry(key="0" * 16, path=path)
+    entry = ListedSession(key="0" * 16, path=path)
     while (found := opener.state(entry, 10.0)).state == "building":
         pass
     assert found.state == "failed"
@@ -338,7 +338,7 @@ def test_what_is_unused_for_longest_goes(tmp_path: Path, monkeypatch: pytest.Mon
         os.utime(cache / name, (1_000_000 + number, 1_000_000 + number))
     os.utime(cache / "new")
     monkeypatch.setattr(kept_timelines, "MAX_BYTES", 1500)
-    ready(Timelines(cache), Entry(key="0" * 16, path=stored(tmp_path)))
+    ready(Timelines(cache), ListedSession(key="0" * 16, path=stored(tmp_path)))
     assert not (cache / "old").exists()
     assert (cache / "new").exists()
     assert not (cache / ".half.1.tmp").exists()
@@ -352,7 +352,7 @@ def test_a_cache_that_others_may_write_is_not_used(tmp_path: Path, monkeypatch: 
     shared.mkdir(parents=True)
     shared.chmod(0o777)
     mine = Timelines()
-    ready(mine, Entry(key="0" * 16, path=stored(tmp_path)))
+    ready(mine, ListedSession(key="0" * 16, path=stored(tmp_path)))
     assert list(shared.iterdir()) == []
     assert len(list(tmp_path.glob("stepscope-timelines-*/*"))) == 1
     mine.close()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from stepscope.launcher.rundir import Job
+from stepscope.launcher.rundir import JobFacts
 from stepscope.sidecar.triggers.repeated_calls import MIN_CALLS
 from stepscope.sidecar.triggers.stacks import Stacks
 from stepscope.sidecar.triggers.trigger import AGAIN_NS, LastAnalysis
@@ -22,7 +22,7 @@ STEPS = LastAnalysis(at_ns=1, steps=True)
 @pytest.mark.parametrize("stacks", [True, False])
 def test_one_window_once_there_are_steps(*, stacks: bool) -> None:
     """It is asked for once; what finds the steps is asked for as soon as something repeats."""
-    job = Job(pid=1, start_ticks=1, launcher_pid=0, command=("x",), stacks=stacks)
+    job = JobFacts(pid=1, start_ticks=1, launcher_pid=0, command=("x",), stacks=stacks)
     recent = SimpleNamespace(counts={(int(Kind.EXECUTION), 1): MIN_CALLS})
     drainer = SimpleNamespace(workers={"a": SimpleNamespace(closed=False, recent=recent)})
     trigger = Stacks(cast("Recording", SimpleNamespace(job=job, drainer=drainer)), 0)

@@ -11,7 +11,7 @@ from tests.use_cases.whatif.fake_job import RUN_S, Made, recorded
 
 from stepscope.experiments import climb, plan, schedule
 from stepscope.experiments.climb import Rules
-from stepscope.experiments.schedule import Experiment, Limits
+from stepscope.experiments.schedule import Experiment, TimeLimits
 from stepscope.model.report.whatif import WhatIfReport
 from stepscope.tables.errors import TargetError
 from stepscope.use_cases.whatif import progress, result, state, way
@@ -19,7 +19,7 @@ from stepscope.use_cases.whatif.recorded import Recorded
 from stepscope.use_cases.whatif.result import Stage
 
 FACTORS = {"graph": 2.0, "xla-on": 1.2, "prefetch": 1.0}
-LIMITS = Limits(seconds=240.0, rounds=5)
+LIMITS = TimeLimits(seconds=240.0, rounds=5)
 
 
 def explore(runs: Recorded) -> Experiment:
@@ -148,7 +148,7 @@ def test_time_is_that_of_the_runs(tmp_path: Path) -> None:
 
 def _until_done(folder: Path, made: Made, *, interrupted_at: int = 1_000_000) -> WhatIfReport:
     runs, _ = recorded(folder, FACTORS, made=made, interrupted_at=interrupted_at)
-    job = way.Job(runs, lambda _stage, _kept: plan.named([*FACTORS, "compute-only", "batch:4"]))
+    job = way.RecordedJob(runs, lambda _stage, _kept: plan.named([*FACTORS, "compute-only", "batch:4"]))
     return way.report(runs, climb.climb(job, runs.clock, Rules(seconds=1e9, rounds=5)), changed=False)
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.use_cases.whatif.fake_job import recorded
 
 from stepscope.experiments import plan, schedule
-from stepscope.experiments.schedule import Limits
+from stepscope.experiments.schedule import TimeLimits
 from stepscope.native.kernel import perf
 from stepscope.report.whatif.text import STACKS
 from stepscope.use_cases.whatif import result, stacks
@@ -28,7 +28,7 @@ ENOUGH_S = 1000.0
 def _report(folder: Path, *trials: str) -> tuple[WhatIfReport, Recorded]:
     folder.mkdir()
     runs, _ = recorded(folder, FACTORS)
-    limits = Limits(seconds=ENOUGH_S, rounds=3)
+    limits = TimeLimits(seconds=ENOUGH_S, rounds=3)
     found = schedule.explore(plan.named(trials), runs.measured, runs.clock, limits)
     return result.build(runs, [Stage(found=found)]), runs
 

@@ -44,7 +44,7 @@ _INFERENCE = re.compile(r"^__(?:inference|forward|backward)_(.*?)_\d+$")
 FIELDS = ("count", "ns", "again", "again_ns", "bytes", "part", "part_ns", "part_bytes")
 
 
-class Row:
+class OpsOfLine:
     """The ops of one type and line; fields as in ``model.log.eager.EagerOp``."""
 
     __slots__ = FIELDS
@@ -59,7 +59,7 @@ class Made:
 
     __slots__ = ("ns", "part", "row", "size", "whole")
 
-    def __init__(self, row: Row, ns: int, size: int) -> None:
+    def __init__(self, row: OpsOfLine, ns: int, size: int) -> None:
         self.row, self.ns, self.size = row, ns, size
         self.part = 0
         """Bytes that its users take of it, if all take parts; 0: none has."""
@@ -78,7 +78,7 @@ class Look:
         self.over = False
         self._now = now
         self._same = same
-        self._rows: dict[tuple[str, tuple[str, str, int], str], Row] = {}
+        self._rows: dict[tuple[str, tuple[str, str, int], str], OpsOfLine] = {}
         self._made: dict[Foreign, Made] = {}
         self._all: list[Made] = []
         self._scope = scope
@@ -86,7 +86,7 @@ class Look:
         self._turns: list[list[int]] = []
         """For each op: its end; what ``SameOps.note`` says, CONSTANT also of a mere copy of what was known; the time
         that keeping what was known saves; ``own_ns`` so far."""
-        self._run: list[tuple[Row, list[int]]] = []
+        self._run: list[tuple[OpsOfLine, list[int]]] = []
         """The newest ops, all of them known, that no op interrupts which gives something new."""
         self._long = False
         """Whether one of them is long."""
@@ -102,7 +102,7 @@ class Look:
             place, scope = (frames.user_stack(1, frame) or (NOWHERE,))[-1], self._scope()
         row = self._rows.get((op, place, scope))
         if row is None:
-            row = self._rows[op, place, scope] = Row()
+            row = self._rows[op, place, scope] = OpsOfLine()
         row.count += 1
         row.ns += spent
         self.ops += 1
@@ -134,7 +134,7 @@ class Look:
                 turn[2] = 0
         self._run, self._long = [], False
 
-    def _follow(self, op: str, parts: Parts, results: Foreign, row: Row, spent: int) -> None:
+    def _follow(self, op: str, parts: Parts, results: Foreign, row: OpsOfLine, spent: int) -> None:
         single = results[0] if type(results) is list and len(results) == 1 else results
         size = -1
         used = [made for made in (self._made.get(self._same.number(part)) for part in tensors(parts)) if made]

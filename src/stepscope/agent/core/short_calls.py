@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.wire.ring import Entry, Write
+    from stepscope.wire.ring import CountedCalls, Write
 
 _PERIOD_NS = 1_000_000_000
 _MAX_ENTRIES = 4_096
@@ -29,7 +29,7 @@ class ShortCalls:
     def __init__(self, write: Write, thread: Callable[[], int]) -> None:
         self._write = write
         self._thread = thread
-        self.entries: dict[int, Entry] = {}
+        self.entries: dict[int, CountedCalls] = {}
         """Entries by ``wire.ring.count_key``; always the same object."""
         self.ticking = False
         """Whether the agent's thread flushes. Without it callers do, once a second."""
@@ -69,7 +69,7 @@ class ShortCalls:
             elif crowded:
                 self.entries.pop(key, None)
 
-    def _report(self, entry: Entry) -> None:
+    def _report(self, entry: CountedCalls) -> None:
         count, total, first = entry.counted, entry.total_ns, entry.first_ns
         calls, dur = count - entry.reported, total - entry.reported_ns
         entry.reported, entry.reported_ns = count, total

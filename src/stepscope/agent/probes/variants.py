@@ -74,7 +74,7 @@ class Variants:
         return given if type(given) in (bool, str) else None
 
 
-class Entry:
+class FunctionState:
     """State of one Function object, or of one ConcreteFunction that is called by itself."""
 
     __slots__ = ("about", "batched", "calls", "execution", "name", "shapes", "slot", "updates", "variants")
@@ -98,7 +98,7 @@ class Entry:
 
 
 def grown(
-    state: AgentState, entry: Entry, me: Here, args: Sequence[object], kwds: dict[str, object], frame: FrameType
+    state: AgentState, entry: FunctionState, me: Here, args: Sequence[object], kwds: dict[str, object], frame: FrameType
 ) -> Variants | None:
     """Names of the calls of ``entry`` after one has made a graph; None while it has only its first graph."""
     updates, me.updated = me.updated, False

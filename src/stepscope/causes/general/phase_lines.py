@@ -27,7 +27,7 @@ from stepscope.wire.kinds import Kind, Trait, kinds_with
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.derive.ledger.part import Ledger, Part
+    from stepscope.derive.ledger.part import Ledger, LedgerPart
     from stepscope.derive.python.stack_samples import Sample, Spot
     from stepscope.derive.steps.steps import Steps
     from stepscope.derive.view import SessionView
@@ -113,7 +113,7 @@ def build(view: SessionView) -> tuple[PhaseTime, ...]:
     )
 
 
-def _once(part: Part, steps: Steps | None) -> bool:
+def _once(part: LedgerPart, steps: Steps | None) -> bool:
     """Whether one piece between two steps holds nearly all of a part: what lies in gaps may have been anything."""
     begin, end = part.spans
     if steps is None or not len(begin):
@@ -148,14 +148,14 @@ def _program(command: Sequence[str]) -> str:
     return next((name for name in names[1:] if not name.startswith("-")), names[0])
 
 
-def _within(part: Part, samples: tuple[Sample, ...]) -> list[Sample]:
+def _within(part: LedgerPart, samples: tuple[Sample, ...]) -> list[Sample]:
     """The samples in a phase."""
     at = np.array([sample.at for sample in samples], np.int64)
     inside = intervals.overlapping(part.spans, at, at + 1) if len(at) else np.zeros(0, np.bool_)
     return [sample for sample, hit in zip(samples, inside.tolist(), strict=True) if hit and not sample.in_agent]
 
 
-def _importing(whole: Ledger, part: Part, samples: list[Sample], *, lazily: bool) -> float | None:
+def _importing(whole: Ledger, part: LedgerPart, samples: list[Sample], *, lazily: bool) -> float | None:
     if len(samples) < MIN_SAMPLES:
         return None
     within = (_imports(sample) and _calls(sample) == lazily for sample in samples)
@@ -173,11 +173,11 @@ def _calls(sample: Sample) -> bool:
     return any(below) and not below[0]
 
 
-def _finishing_ns(whole: Ledger, part: Part) -> int:
+def _finishing_ns(whole: Ledger, part: LedgerPart) -> int:
     return min(whole.exit_ns, part.ns) if part.phase == "end" else 0
 
 
-def _total_ns(whole: Ledger, part: Part, samples: list[Sample]) -> float:
+def _total_ns(whole: Ledger, part: LedgerPart, samples: list[Sample]) -> float:
     """Time of which samples are a part: imports of frameworks were not sampled, nor is the interpreter's end."""
     weight = max(1, stack_samples.weight_of(samples))
     if part.phase == "imports":
@@ -185,14 +185,14 @@ def _total_ns(whole: Ledger, part: Part, samples: list[Sample]) -> float:
     return weight * part.ns / max(1, part.ns - _finishing_ns(whole, part))
 
 
-def _lines(view: SessionView, whole: Ledger, part: Part, samples: list[Sample]) -> tuple[Spent, ...]:
+def _lines(view: SessionView, whole: Ledger, part: LedgerPart, samples: list[Sample]) -> tuple[Spent, ...]:
     if 2 * _finishing_ns(whole, part) >= max(1, part.ns):
         return ()  # most of it is no line's
     found = _by_samples(view, whole, part, samples) if len(samples) >= MIN_SAMPLES else _by_records(view, whole, part)
     return tuple(spent for spent in found if spent.ratio >= LEAST)[:MAX_LINES]
 
 
-def _by_samples(view: SessionView, whole: Ledger, part: Part, samples: list[Sample]) -> list[Spent]:
+def _by_samples(view: SessionView, whole: Ledger, part: LedgerPart, samples: list[Sample]) -> list[Spent]:
     """The innermost lines of the user's code: functions as a whole, but each line of imports."""
     total = _total_ns(whole, part, samples)
     groups: dict[tuple[str, str, int], list[tuple[Sample, Spot]]] = defaultdict(list)
@@ -215,7 +215,7 @@ def _by_samples(view: SessionView, whole: Ledger, part: Part, samples: list[Samp
     return sorted(found, key=lambda spent: -spent.ratio)
 
 
-def _by_records(view: SessionView, whole: Ledger, part: Part) -> list[Spent]:
+def _by_records(view: SessionView, whole: Ledger, part: LedgerPart) -> list[Spent]:
     """Calls with the line of the user's code that made them."""
     names = names_of(whole.worker)
     records = whole.worker.records

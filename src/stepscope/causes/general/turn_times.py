@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stepscope.derive.ledger.turn_split import TurnPart
-    from stepscope.derive.ledger.turns import Turns
+    from stepscope.derive.ledger.turns import ThreadTurns
     from stepscope.derive.python.stack_samples import Sample, Spot
     from stepscope.derive.view import SessionView
     from stepscope.model.report.ledger import Phase
@@ -49,7 +49,7 @@ class TurnTime(Struct, frozen=True, kw_only=True):
 class TurnTimes(Struct, frozen=True, kw_only=True):
     """The mean turn."""
 
-    turns: Turns
+    turns: ThreadTurns
     mean_ns: float
     job_ratio: float
     """Share of the turns in the job's wall time."""
@@ -82,7 +82,7 @@ def build(view: SessionView) -> TurnTimes | None:
     )
 
 
-def _time(view: SessionView, part: TurnPart, mean: float, samples: Sequence[Sample], found: Turns) -> TurnTime:
+def _time(view: SessionView, part: TurnPart, mean: float, samples: Sequence[Sample], found: ThreadTurns) -> TurnTime:
     taken: list[Sample] = []
     if part.phase not in PLAIN and len(samples):
         at = np.array([sample.at for sample in samples], np.int64)
@@ -99,7 +99,7 @@ def _time(view: SessionView, part: TurnPart, mean: float, samples: Sequence[Samp
     )
 
 
-def _by_statement(view: SessionView, samples: Sequence[Sample], found: Turns) -> list[Spent]:
+def _by_statement(view: SessionView, samples: Sequence[Sample], found: ThreadTurns) -> list[Spent]:
     """By the function that one which makes the steps calls, with all that it does, and by the calling line."""
     total = stack_samples.weight_of(samples)
     groups: dict[tuple[Spot, str, str], list[tuple[Sample, Spot]]] = defaultdict(list)

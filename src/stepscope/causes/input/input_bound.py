@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from stepscope.causes.input.input_work import InputWork
-    from stepscope.derive.input.bound import Layout, Pace
+    from stepscope.derive.input.bound import ConsumedPipeline, Pace
     from stepscope.derive.input.stages import Stage
     from stepscope.derive.steps_view import StepsView
     from stepscope.model.log.events import DatasetMade
@@ -76,8 +76,8 @@ class InputBound(Struct, frozen=True, kw_only=True):
     """Without more memory, the first to make first; then the cache, if it fits."""
     best: Pace
     """After all of them."""
-    as_it_is: Layout
-    layout: Layout
+    as_it_is: ConsumedPipeline
+    layout: ConsumedPipeline
     """After all of them."""
     factor: float
     """How much slower the job is than its model, as in the paces: what no stage shows stays."""
@@ -97,7 +97,7 @@ class _Candidate(Struct, frozen=True, kw_only=True):
     text: str
     made: DatasetMade | None
     changes: tuple[SourceChange, ...]
-    change: Callable[[Layout], Layout]
+    change: Callable[[ConsumedPipeline], ConsumedPipeline]
     note: str = ""
     bytes: float = 0.0
     trial: str = ""
@@ -141,7 +141,7 @@ def build(view: StepsView) -> InputBound | None:
     )
 
 
-def climb(layout: Layout, candidates: Sequence[_Candidate]) -> tuple[Layout, list[Edit]]:
+def climb(layout: ConsumedPipeline, candidates: Sequence[_Candidate]) -> tuple[ConsumedPipeline, list[Edit]]:
     """Make the edit that gains most, again and again; edits that gain only together are tried in pairs."""
     left = list(candidates)
     edits: list[Edit] = []
@@ -183,7 +183,7 @@ def _can_be_made(candidate: _Candidate, mine: frozenset[int]) -> bool:
     return bool(calls) and mine.issuperset(calls)
 
 
-def _as_run(work: InputWork) -> Layout:
+def _as_run(work: InputWork) -> ConsumedPipeline:
     """The layout with the CPU times as threads that had to wait for CPUs need them.
 
     At most by how much the process got less than it wanted, and no more than the run took. It stays so after an edit:

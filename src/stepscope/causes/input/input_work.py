@@ -17,7 +17,15 @@ from msgspec import Struct
 
 from stepscope.causes.input import input_cause
 from stepscope.causes.system import contention, gpu
-from stepscope.derive.input.bound import CALL_NS, COPY_BYTES_S, FILTER_NS, PASS_NS, Consumer, Layout, Work
+from stepscope.derive.input.bound import (
+    CALL_NS,
+    COPY_BYTES_S,
+    FILTER_NS,
+    PASS_NS,
+    ConsumedPipeline,
+    Consumer,
+    StageWork,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +64,7 @@ PASSING = frozenset({"Prefetch", "MapAndBatch"})
 class InputWork(Struct, frozen=True, kw_only=True):
     """The pipeline as it is. Times in ns of one batch."""
 
-    layout: Layout
+    layout: ConsumedPipeline
     stages: tuple[Stage, ...]
     """The stages of the layout, in its order."""
     wall_ns: float
@@ -93,7 +101,7 @@ def build(view: StepsView) -> InputWork | None:
     waiting = _waiting(pipe.stages, cause.stage if python and cause is not None else None)
     waits = sum(time for time, at in zip(raw, waiting, strict=True) if at)
     work = tuple(
-        Work(
+        StageWork(
             name=stage.name,
             cpu_ns=used * (time / busy if busy else 0.0),
             calls_ns=used * (called / busy if busy else 0.0),
@@ -118,7 +126,7 @@ def build(view: StepsView) -> InputWork | None:
         outside="network" if cause is not None and cause.limit == "network" else "disk",
     )
     return InputWork(
-        layout=Layout(stages=work, consumer=consumer),
+        layout=ConsumedPipeline(stages=work, consumer=consumer),
         stages=pipe.stages,
         wall_ns=wall,
         shown_ns=min(used, busy * _undisturbed(view)),

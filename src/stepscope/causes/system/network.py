@@ -19,7 +19,7 @@ from stepscope.causes.system import resources
 from stepscope.derive.machine import counters
 
 if TYPE_CHECKING:
-    from stepscope.causes.system.resources import Looks, Resources
+    from stepscope.causes.system.resources import LookIntervals, Resources
     from stepscope.derive.steps_view import StepsView
     from stepscope.tables.records import F64
 
@@ -144,14 +144,14 @@ def _unread_ratio(resources: Resources, busy: float) -> float | None:
     return float((queued > max(MIN_UNREAD, UNREAD_S * busy)).mean())
 
 
-def delivering(looks: Looks) -> F64:
+def delivering(looks: LookIntervals) -> F64:
     """1 for each interval in which the link delivers, 0 for gaps. float64[interval]."""
     busy = float(np.percentile(looks.net_in, 95))
     result: F64 = (looks.net_in >= max(ON_RATIO * busy, 1.0)).astype(float)
     return result
 
 
-def _on_ratio(looks: Looks | None) -> float | None:
+def _on_ratio(looks: LookIntervals | None) -> float | None:
     if looks is None or looks.wait_ratio is None:
         return None
     waiting = looks.seconds * looks.wait_ratio
@@ -165,7 +165,7 @@ def _rhythm(resources: Resources) -> Rhythm | None:
     return max(found, key=lambda r: r.overlap_ratio, default=None)
 
 
-def _rhythm_of(looks: Looks) -> Rhythm | None:
+def _rhythm_of(looks: LookIntervals) -> Rhythm | None:
     if looks.wait_ratio is None:
         return None
     on = delivering(looks)

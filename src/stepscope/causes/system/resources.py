@@ -34,7 +34,7 @@ BURST_GAP_NS = 500_000_000
 """Two looks of a burst are 20 ms apart; a longer gap means that another burst began."""
 
 
-class Looks(Struct, frozen=True, kw_only=True):
+class LookIntervals(Struct, frozen=True, kw_only=True):
     """Intervals between looks, long (a second) or short (those of bursts). float64[interval], rates per second."""
 
     seconds: F64
@@ -54,9 +54,9 @@ class Resources(Struct, frozen=True, kw_only=True):
 
     edges: I64
     """Times of the samples, int64[interval + 1]."""
-    looks: Looks
+    looks: LookIntervals
     """About one per second."""
-    bursts: Looks | None
+    bursts: LookIntervals | None
     """50 per second in short bursts, while the network carried data; None if there were none."""
     progress: F64
     """Steps per second. float64[interval]."""
@@ -85,7 +85,7 @@ def build(view: StepsView) -> Resources | None:
     waits = None if view.get(hidden_wait.build) else input_waits(steps, pipe)
     wire = counters.wire(session)
     nothing = np.zeros(len(edges) - 1)
-    looks = Looks(
+    looks = LookIntervals(
         seconds=np.diff(edges) / 1e9,
         wait_ratio=None if waits is None else covered(waits, edges),
         net_in=1e9 * counters.rate_at(edges, wire.at_ns, wire.rx_bytes) if wire else nothing,
@@ -133,7 +133,7 @@ def covered(spans: Intervals, edges: I64) -> F64:
     return result
 
 
-def _bursts(session: Session, lo: int, hi: int, waits: Intervals | None) -> Looks | None:
+def _bursts(session: Session, lo: int, hi: int, waits: Intervals | None) -> LookIntervals | None:
     table = session.bursts
     table = table.take((table.at_ns >= lo) & (table.at_ns <= hi))
     if len(table) < counters.DIFFERENCE:
@@ -143,7 +143,7 @@ def _bursts(session: Session, lo: int, hi: int, waits: Intervals | None) -> Look
     if not keep.any():
         return None
     seconds = gaps[keep] / 1e9
-    return Looks(
+    return LookIntervals(
         seconds=seconds,
         wait_ratio=None if waits is None else covered(waits, table.at_ns)[keep],
         net_in=counters.growth(table.rx_bytes)[keep] / seconds,

@@ -10,7 +10,7 @@ from msgspec import Struct
 from stepscope.causes.system import resources
 
 if TYPE_CHECKING:
-    from stepscope.causes.system.resources import Looks
+    from stepscope.causes.system.resources import LookIntervals
     from stepscope.derive.steps_view import StepsView
     from stepscope.tables.records import F64, Bool
 
@@ -83,7 +83,7 @@ def build(view: StepsView) -> Uploads | None:
     )
 
 
-def _uploading(looks: Looks) -> Bool:
+def _uploading(looks: LookIntervals) -> Bool:
     """Seconds in which much is sent, not counting acknowledgements."""
     sent = np.maximum(0.0, looks.net_out - ACKNOWLEDGED * looks.net_in)
     result: Bool = sent >= max(MIN_OUT, OF_MOST * float(sent.max(initial=0.0)))

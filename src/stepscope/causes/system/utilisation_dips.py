@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from stepscope.tables.records import F64, I64, Bool
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class DipLimits(Struct, frozen=True, kw_only=True):
     """What a dip is, and when dips are periodic."""
 
     dip_ratio: Ratio = Ratio(0.6)
@@ -59,7 +59,7 @@ class Dips(Struct, frozen=True, kw_only=True):
     """Cores that other processes use in dips beyond their use outside."""
 
 
-def build(view: StepsView, limits: Limits) -> tuple[Dips, ...]:
+def build(view: StepsView, limits: DipLimits) -> tuple[Dips, ...]:
     """Dips of CPU and of the GPUs; empty if there are none."""
     used = view.get(resources.build)
     if used is None:
@@ -74,7 +74,7 @@ def build(view: StepsView, limits: Limits) -> tuple[Dips, ...]:
     return tuple(d for d in found if d is not None)
 
 
-def _of(what: str, use: F64, view: StepsView, resources: Resources, limits: Limits) -> Dips | None:
+def _of(what: str, use: F64, view: StepsView, resources: Resources, limits: DipLimits) -> Dips | None:
     usual = float(np.median(use))
     low: Bool = use < limits.dip_ratio * usual
     starts = np.flatnonzero(low & ~np.concatenate(([False], low[:-1])))

@@ -7,7 +7,7 @@ import libcst as cst
 from stepscope.check.fixing.edits import CannotFixError, Edit
 from stepscope.check.fixing.template import one_expression
 from stepscope.check.fixing.tree import Tree
-from stepscope.check.fixing.work import Work
+from stepscope.check.fixing.work import PlannedFile
 
 OPEN = (
     cst.BinaryOperation, cst.BooleanOperation, cst.Comparison, cst.UnaryOperation, cst.IfExp, cst.Lambda, cst.Await,
@@ -16,7 +16,7 @@ OPEN = (
 """Expressions whose meaning changes next to an operator or a dot."""
 
 
-def add_keyword(work: Work) -> tuple[Edit, ...]:
+def add_keyword(work: PlannedFile) -> tuple[Edit, ...]:
     """``f(x)`` becomes ``f(x, keyword=value)``; ``@f`` becomes ``@f(keyword=value)``."""
     target = work.any_expression(0)
     keyword = work.told("keyword")
@@ -31,7 +31,7 @@ def add_keyword(work: Work) -> tuple[Edit, ...]:
     return insert_argument(work.tree, target, f"{keyword}={value}")
 
 
-def replace_keyword(work: Work) -> tuple[Edit, ...]:
+def replace_keyword(work: PlannedFile) -> tuple[Edit, ...]:
     """``f(keyword=old)`` becomes ``f(keyword=value)``; a positional argument (``index``) is replaced in place."""
     call = work.expression(0, cst.Call)
     keyword = work.told("keyword")
@@ -42,7 +42,7 @@ def replace_keyword(work: Work) -> tuple[Edit, ...]:
     return work.tree.rewrite(*work.tree.whole(found.value), value)
 
 
-def remove_keyword(work: Work) -> tuple[Edit, ...]:
+def remove_keyword(work: PlannedFile) -> tuple[Edit, ...]:
     """``f(x, keyword=old)`` becomes ``f(x)``; also for a positional argument (``index``) if it is the last one."""
     call = work.expression(0, cst.Call)
     index = _index(work)
@@ -54,7 +54,7 @@ def remove_keyword(work: Work) -> tuple[Edit, ...]:
     return remove_argument(work.tree, call, found)
 
 
-def rename_call(work: Work) -> tuple[Edit, ...]:
+def rename_call(work: PlannedFile) -> tuple[Edit, ...]:
     """``f(x)`` becomes ``name(x)``; with ``method``, ``a.f(x)`` becomes ``a.method(x)``."""
     call = work.expression(0, cst.Call)
     if work.has("method"):
@@ -65,7 +65,7 @@ def rename_call(work: Work) -> tuple[Edit, ...]:
     return work.tree.rewrite(start, end, work.text(work.told("name"), start))
 
 
-def wrap_call(work: Work) -> tuple[Edit, ...]:
+def wrap_call(work: PlannedFile) -> tuple[Edit, ...]:
     """``x`` becomes ``wrapper(x)``."""
     node = work.any_expression(0)
     start, end = work.tree.whole(node)
@@ -77,7 +77,7 @@ def wrap_call(work: Work) -> tuple[Edit, ...]:
     return Edit(start, start, wrapper), Edit(end, end, closing)
 
 
-def unwrap_call(work: Work) -> tuple[Edit, ...]:
+def unwrap_call(work: PlannedFile) -> tuple[Edit, ...]:
     """``f(x)`` becomes ``x``."""
     call = work.expression(0, cst.Call)
     if not call.args or call.args[0].star or call.args[0].keyword is not None:
@@ -89,7 +89,7 @@ def unwrap_call(work: Work) -> tuple[Edit, ...]:
     return work.tree.rewrite(*work.tree.whole(call), text)
 
 
-def replace_expression(work: Work) -> tuple[Edit, ...]:
+def replace_expression(work: PlannedFile) -> tuple[Edit, ...]:
     """An expression becomes ``value``; ``$1`` is its own text, ``$2`` and up the texts of the plan's other nodes."""
     node = work.any_expression(0)
     start, end = work.tree.whole(node)
@@ -106,7 +106,7 @@ def _positional(call: cst.Call) -> list[cst.Arg]:
     return [a for a in call.args if a.keyword is None and not a.star]
 
 
-def _index(work: Work) -> int | None:
+def _index(work: PlannedFile) -> int | None:
     return int(work.told("index")) if work.has("index") else None
 
 

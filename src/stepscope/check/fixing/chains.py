@@ -7,10 +7,10 @@ import libcst as cst
 from stepscope.check.fixing.edits import CannotFixError, Edit
 from stepscope.check.fixing.template import is_atom
 from stepscope.check.fixing.tree import Tree
-from stepscope.check.fixing.work import Work
+from stepscope.check.fixing.work import PlannedFile
 
 
-def insert_call_in_chain(work: Work) -> tuple[Edit, ...]:
+def insert_call_in_chain(work: PlannedFile) -> tuple[Edit, ...]:
     """``a.map(f)`` becomes ``a.map(f).call``, where ``call`` is ``prefetch(tensorflow.data.AUTOTUNE)``."""
     node = work.any_expression(0)
     tree = work.tree
@@ -29,7 +29,7 @@ def insert_call_in_chain(work: Work) -> tuple[Edit, ...]:
     return (Edit(place, place, f"{gap}{added}"),)
 
 
-def remove_call_from_chain(work: Work) -> tuple[Edit, ...]:
+def remove_call_from_chain(work: PlannedFile) -> tuple[Edit, ...]:
     """``a.cache().map(f)`` becomes ``a.map(f)``; the node is the call to remove."""
     call = work.expression(0, cst.Call)
     if call.lpar:
@@ -37,7 +37,7 @@ def remove_call_from_chain(work: Work) -> tuple[Edit, ...]:
     return (Edit(*_segment(work.tree, call), ""),)
 
 
-def move_call_in_chain(work: Work) -> tuple[Edit, ...]:
+def move_call_in_chain(work: PlannedFile) -> tuple[Edit, ...]:
     """``a.map(f).batch(8)`` becomes ``a.batch(8).map(f)``: the first node's call moves before the second's."""
     moved, before = work.expression(0, cst.Call), work.expression(1, cst.Call)
     if any(call.lpar for call in _between(moved, before)):

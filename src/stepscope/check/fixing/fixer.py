@@ -19,7 +19,7 @@ from stepscope.check.fixing.actions import ACTIONS
 from stepscope.check.fixing.edits import CannotFixError, Edit, apply
 from stepscope.check.fixing.naming import Naming
 from stepscope.check.fixing.tree import Tree
-from stepscope.check.fixing.work import Work
+from stepscope.check.fixing.work import PlannedFile
 from stepscope.check.hits import FixPlan
 
 
@@ -69,7 +69,7 @@ class Fixer:
             action = ACTIONS.get(part.action)
             if action is None:
                 raise CannotFixError(f"no action is called {part.action}")
-            work = Work(part, tree, naming)
+            work = PlannedFile(part, tree, naming)
             found += [*action(work), *work.imports]
         return tuple(sorted(set(found)))
 

@@ -12,13 +12,13 @@ import libcst as cst
 from stepscope.check.fixing.edits import CannotFixError, Edit
 from stepscope.check.fixing.template import one_expression
 from stepscope.check.fixing.tree import Statement, Tree
-from stepscope.check.fixing.work import Work
+from stepscope.check.fixing.work import PlannedFile
 
 Loop = cst.For | cst.While
 Definition = cst.FunctionDef | cst.ClassDef
 
 
-def hoist_statement(work: Work) -> tuple[Edit, ...]:
+def hoist_statement(work: PlannedFile) -> tuple[Edit, ...]:
     """Move statements of a loop, function or class (the last node) before it, in their order."""
     tree = work.tree
     loop = work.statement(-1)
@@ -34,7 +34,7 @@ def hoist_statement(work: Work) -> tuple[Edit, ...]:
     return (Edit(place, place, added), *edits)
 
 
-def hoist_expression(work: Work) -> tuple[Edit, ...]:
+def hoist_expression(work: PlannedFile) -> tuple[Edit, ...]:
     """Compute an expression of a loop (the last node) before it: ``name = expression``, and ``inner`` in its place.
 
     ``inner`` is ``$0`` by default, the new name; ``next($0)`` for an iterator.
@@ -52,13 +52,13 @@ def hoist_expression(work: Work) -> tuple[Edit, ...]:
     return (Edit(place, place, line), *tree.rewrite(*tree.whole(node), inner))
 
 
-def remove_statement(work: Work) -> tuple[Edit, ...]:
+def remove_statement(work: PlannedFile) -> tuple[Edit, ...]:
     """Remove statements; the comments on their lines stay."""
     gone = [work.statement(n) for n in range(len(work.plan.spans))]
     return tuple(itertools.chain.from_iterable(_cut(work.tree, s, gone) for s in gone))
 
 
-def insert_statement(work: Work) -> tuple[Edit, ...]:
+def insert_statement(work: PlannedFile) -> tuple[Edit, ...]:
     """Insert ``code`` at ``where``: before or after the statement, or at the beginning or end of its body."""
     tree, where = work.tree, work.told("where")
     statement = work.statement(0)
@@ -77,7 +77,7 @@ def insert_statement(work: Work) -> tuple[Edit, ...]:
     return (Edit(place, place, text),)
 
 
-def replace_statement(work: Work) -> tuple[Edit, ...]:
+def replace_statement(work: PlannedFile) -> tuple[Edit, ...]:
     """Replace a statement by ``code``; ``$1`` and up are texts of the plan's further nodes, which are expressions."""
     tree, statement = work.tree, work.statement(0)
     nodes = [work.any_expression(n) for n in range(1, len(work.plan.spans))]
@@ -87,7 +87,7 @@ def replace_statement(work: Work) -> tuple[Edit, ...]:
     return tree.rewrite(start, end, f"{tree.lines.newline}{indent}".join(code))
 
 
-def remove_decorator(work: Work) -> tuple[Edit, ...]:
+def remove_decorator(work: PlannedFile) -> tuple[Edit, ...]:
     """Remove ``@decorator``; the node is its expression."""
     decorator = work.tree.parent(work.any_expression(0))
     if not isinstance(decorator, cst.Decorator):
@@ -95,7 +95,7 @@ def remove_decorator(work: Work) -> tuple[Edit, ...]:
     return _cut_range(work.tree, work.tree.range(decorator)[0], work.tree.whole(decorator.decorator)[1])
 
 
-def add_decorator(work: Work) -> tuple[Edit, ...]:
+def add_decorator(work: PlannedFile) -> tuple[Edit, ...]:
     """Add ``@decorator`` directly above a function's ``def``."""
     tree, function = work.tree, work.statement(0)
     if not isinstance(function, cst.FunctionDef):

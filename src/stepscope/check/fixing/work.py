@@ -16,7 +16,7 @@ from stepscope.check.hits import FixPlan, Span
 _Node = TypeVar("_Node", bound=cst.CSTNode)
 
 
-class Work:
+class PlannedFile:
     """One plan on one file.
 
     Args:
@@ -74,5 +74,5 @@ class Work:
         return found
 
 
-Action = Callable[[Work], "tuple[Edit, ...]"]
+Action = Callable[[PlannedFile], "tuple[Edit, ...]"]
 """Function that returns the edits of a plan; raises CannotFixError if it is impossible."""

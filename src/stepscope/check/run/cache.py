@@ -20,14 +20,14 @@ from msgspec import Struct
 from stepscope._version import __version__
 from stepscope.check.run.run import FileResult
 from stepscope.check.source import texts
-from stepscope.check.source.modules import Looks
+from stepscope.check.source.modules import ModuleDependencies
 from stepscope.check.source.source import code
 
 RACY_NS = 2_000_000_000
 """Time within which a file written before it was read may change again without a new time stamp."""
 
 
-class Entry(msgspec.Struct, frozen=True, array_like=True):
+class CachedFile(msgspec.Struct, frozen=True, array_like=True):
     """The cached results of one file."""
 
     size: int
@@ -46,7 +46,7 @@ class Kept(msgspec.Struct, frozen=True):
     """The content of a cache file."""
 
     signature: str
-    entries: dict[str, Entry]
+    entries: dict[str, CachedFile]
 
 
 class State(Struct, frozen=True):
@@ -74,7 +74,7 @@ def place(paths: Iterable[Path]) -> Path:
     return base / "stepscope" / "check" / f"{name}.bin"
 
 
-def load(path: Path, wanted: str) -> dict[str, Entry]:
+def load(path: Path, wanted: str) -> dict[str, CachedFile]:
     """The entries of a cache; none if it is missing, damaged or has another signature."""
     try:
         kept = msgspec.msgpack.decode(path.read_bytes(), type=Kept)
@@ -83,7 +83,7 @@ def load(path: Path, wanted: str) -> dict[str, Entry]:
     return kept.entries if kept.signature == wanted else {}
 
 
-def save(path: Path, wanted: str, entries: dict[str, Entry]) -> None:
+def save(path: Path, wanted: str, entries: dict[str, CachedFile]) -> None:
     """Write a cache; a failure to write is ignored."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -94,7 +94,7 @@ def save(path: Path, wanted: str, entries: dict[str, Entry]) -> None:
         return
 
 
-def states(paths: Iterable[str], entries: Mapping[str, Entry]) -> dict[str, State]:
+def states(paths: Iterable[str], entries: Mapping[str, CachedFile]) -> dict[str, State]:
     """The current state of files; a file whose size and time match its entry is not read."""
     found = {}
     for path in paths:
@@ -125,7 +125,7 @@ def callers(now: Mapping[str, State], words: Iterable[str]) -> dict[str, str]:
     return {word: hashlib.sha256("\n".join(held).encode()).hexdigest()[:16] for word, held in holders.items()}
 
 
-def stale(now: Mapping[str, State], entries: Mapping[str, Entry]) -> set[str]:
+def stale(now: Mapping[str, State], entries: Mapping[str, CachedFile]) -> set[str]:
     """The files that must be checked again."""
     asked = callers(now, {word for entry in entries.values() for word in entry.asked})
     dirty = set()
@@ -155,8 +155,11 @@ def stale(now: Mapping[str, State], entries: Mapping[str, Entry]) -> set[str]:
 
 
 def updated(
-    now: Mapping[str, State], entries: Mapping[str, Entry], results: Iterable[FileResult], looks: Mapping[str, Looks]
-) -> dict[str, Entry]:
+    now: Mapping[str, State],
+    entries: Mapping[str, CachedFile],
+    results: Iterable[FileResult],
+    looks: Mapping[str, ModuleDependencies],
+) -> dict[str, CachedFile]:
     """The entries after a check: checked files are replaced; what other files were also asked is added to theirs."""
     fresh = {result.path: result for result in results}
     asked = callers(now, {word for more in looks.values() for word in more.words})
@@ -169,9 +172,9 @@ def updated(
             if old is None:
                 continue
             result = old.result
-        more = looks.get(path) or Looks()
+        more = looks.get(path) or ModuleDependencies()
         keep = old if old is not None and path not in fresh else None
-        made[path] = Entry(
+        made[path] = CachedFile(
             size=state.size,
             mtime_ns=state.mtime_ns,
             digest=state.digest,

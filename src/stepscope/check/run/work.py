@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from stepscope.check.context import Engine
 from stepscope.check.registry import ALL
 from stepscope.check.run.run import FileResult, check, unhindered
-from stepscope.check.source.modules import Looks, Project
+from stepscope.check.source.modules import ModuleDependencies, Project
 from stepscope.check.source.texts import Facts
 from stepscope.check.source.versions import Target
 
@@ -29,7 +29,7 @@ RENEWED_BYTES = 24 << 20
 """Bytes of parsed files after which a process is replaced: trees take some fifty times the size of their text."""
 
 
-class Job(Struct, frozen=True, kw_only=True):
+class FilesToCheck(Struct, frozen=True, kw_only=True):
     """The files to check; plain data, for other processes."""
 
     files: tuple[str, ...]
@@ -49,10 +49,10 @@ class Outcome(Struct, frozen=True):
     """Results in the order of the job's files, and the dependencies of each file's results."""
 
     results: tuple[FileResult, ...]
-    looks: Mapping[str, Looks]
+    looks: Mapping[str, ModuleDependencies]
 
 
-def run(job: Job, processes: int | None = None) -> Outcome:
+def run(job: FilesToCheck, processes: int | None = None) -> Outcome:
     """Check files in as many processes as pay off.
 
     Args:
@@ -71,7 +71,7 @@ def run(job: Job, processes: int | None = None) -> Outcome:
         return _joined(job, list(pool.map(_work, [replace(job, todo=share) for share in shares])))
 
 
-def _told(job: Job) -> dict[str, Facts]:
+def _told(job: FilesToCheck) -> dict[str, Facts]:
     """Known facts about texts, including notebooks, which are read here because their size does not reveal their code's
     size.
     """
@@ -83,12 +83,12 @@ def _told(job: Job) -> dict[str, Facts]:
     return told
 
 
-def _joined(job: Job, outcomes: list[Outcome]) -> Outcome:
+def _joined(job: FilesToCheck, outcomes: list[Outcome]) -> Outcome:
     """The outcomes of all shares merged, with results in the order of the job."""
-    looks: dict[str, Looks] = {}
+    looks: dict[str, ModuleDependencies] = {}
     for outcome in outcomes:
         for path, more in outcome.looks.items():
-            looks.setdefault(path, Looks()).add(more)
+            looks.setdefault(path, ModuleDependencies()).add(more)
     by_path = {result.path: result for outcome in outcomes for result in outcome.results}
     return Outcome(tuple(by_path[path] for path in job.todo), looks)
 
@@ -98,7 +98,7 @@ def _can_fork() -> bool:
     return "fork" in multiprocessing.get_all_start_methods() and threading.active_count() == 1
 
 
-def _forked(job: Job, shares: list[tuple[str, ...]]) -> list[Outcome]:
+def _forked(job: FilesToCheck, shares: list[tuple[str, ...]]) -> list[Outcome]:
     """Parse everything once, then check in processes that share the parsed trees, because files need each other.
 
     If a process dies, its share is checked here.
@@ -127,29 +127,29 @@ def _forked(job: Job, shares: list[tuple[str, ...]]) -> list[Outcome]:
     return outcomes
 
 
-def _child(sender: Connection, project: Project, job: Job) -> None:
+def _child(sender: Connection, project: Project, job: FilesToCheck) -> None:
     sender.send(_checked(project, job))
     sender.close()
 
 
-def _checked(project: Project, job: Job) -> Outcome:
+def _checked(project: Project, job: FilesToCheck) -> Outcome:
     """Check files of a project that is already loaded."""
     rules = tuple(rule for rule in ALL if rule.code in job.codes)
     return Outcome(tuple(check(Engine(project, job.target), job.todo, rules)), project.looks)
 
 
-def _readers(job: Job) -> dict[str, Callable[[], bytes]]:
+def _readers(job: FilesToCheck) -> dict[str, Callable[[], bytes]]:
     readers: dict[str, Callable[[], bytes]] = {p: functools.partial(Path.read_bytes, Path(p)) for p in job.files}
     readers.update({path: functools.partial(bytes, content) for path, content in job.overlay.items()})
     return readers
 
 
-def _work(job: Job) -> Outcome:
+def _work(job: FilesToCheck) -> Outcome:
     """Check files in this process."""
     rules = tuple(rule for rule in ALL if rule.code in job.codes)
     readers = _readers(job)
     results: list[FileResult] = []
-    looks: dict[str, Looks] = {}
+    looks: dict[str, ModuleDependencies] = {}
     facts = dict(job.facts)
     todo = list(reversed(job.todo))
     while todo:
@@ -159,7 +159,7 @@ def _work(job: Job) -> Outcome:
         project.facts = facts
         results += check(Engine(project, job.target), _some(todo, project), rules)
         for path, more in project.looks.items():
-            looks.setdefault(path, Looks()).add(more)
+            looks.setdefault(path, ModuleDependencies()).add(more)
     return Outcome(tuple(results), looks)
 
 

@@ -78,7 +78,7 @@ def _inside(child: ast.AST, parent: ast.AST) -> bool:
     return isinstance(child, ast.stmt) or isinstance(parent, ast.Module)
 
 
-class Looks(Struct):
+class ModuleDependencies(Struct):
     """The dependencies of a module's results other than its own text."""
 
     modules: set[str] = field(default_factory=set)
@@ -88,7 +88,7 @@ class Looks(Struct):
     words: set[str] = field(default_factory=set)
     """Names whose calls were looked for in all files."""
 
-    def add(self, other: Looks) -> None:
+    def add(self, other: ModuleDependencies) -> None:
         """Add the dependencies of another module."""
         self.modules |= other.modules
         self.missing |= other.missing
@@ -116,7 +116,7 @@ class Project:
         self.roots = tuple(PurePosixPath(root) for root in roots)
         self.skipped: dict[str, str] = {}
         self.loaded_bytes = 0
-        self.looks: dict[str, Looks] = {}
+        self.looks: dict[str, ModuleDependencies] = {}
         self._sources: dict[str, Source | None] = {}
         self._modules: dict[str, Module | None] = {}
         self._folders: dict[str, tuple[str, ...]] = {}
@@ -214,7 +214,7 @@ class Project:
         if key not in self._found:
             self._found[key] = self._look(folder, dotted.replace(".", "/"))
         path, missing = self._found[key]
-        looks = self.looks.setdefault(importer.path, Looks())
+        looks = self.looks.setdefault(importer.path, ModuleDependencies())
         looks.missing.update(missing)
         if not path:
             return None
@@ -234,7 +234,7 @@ class Project:
 
     def calls(self, asker: Module, word: str) -> list[tuple[Module, ast.Call]]:
         """All calls in the project whose called name ends in ``word``."""
-        looks = self.looks.setdefault(asker.path, Looks())
+        looks = self.looks.setdefault(asker.path, ModuleDependencies())
         looks.words.add(word)
         if self._calling is None:
             self._calling = {}
@@ -257,7 +257,7 @@ class Project:
         todo = [word]
         while todo:
             base = todo.pop()
-            self.looks.setdefault(asker.path, Looks()).words.add(base)
+            self.looks.setdefault(asker.path, ModuleDependencies()).words.add(base)
             fresh = [name for name in sorted(self._subclasses.get(base, ())) if name not in found and name != word]
             found.update(dict.fromkeys(fresh))
             todo += fresh

@@ -64,7 +64,7 @@ def check(options: Options) -> Checked:
     target = _target(options, project)
     held = [path for path in options.overlay if path not in files]
     every = (*files, *held)
-    job = work.Job(
+    job = work.FilesToCheck(
         files=every,
         todo=tuple(path for path in every if not options.only or path in options.only),
         roots=tuple(_roots(options.paths)),
@@ -107,7 +107,7 @@ def refuse_sessions(paths: Iterable[Path]) -> None:
             )
 
 
-def _cached(job: work.Job, options: Options) -> tuple[run.FileResult, ...]:
+def _cached(job: work.FilesToCheck, options: Options) -> tuple[run.FileResult, ...]:
     """Results of all files: from the cache if neither the file nor its dependencies changed, else computed."""
     packages = tuple(path for path in job.files if path.endswith("__init__.py"))
     mark = cache.signature(job.roots, job.codes, job.target, packages)

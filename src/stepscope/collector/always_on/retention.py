@@ -19,7 +19,7 @@ from msgspec import Struct
 from stepscope._version import __version__
 from stepscope.collector.always_on.pth_file import MIN_JOB_QUOTA, Settings
 from stepscope.launcher import mask, session_place
-from stepscope.launcher.rundir import Job
+from stepscope.launcher.rundir import JobFacts
 from stepscope.tables import layout
 from stepscope.tables.errors import CaptureError
 from stepscope.wire import sessions_folder
@@ -28,7 +28,7 @@ from stepscope.wire.env import ENABLED_NAME
 _LOCK = ".keeping.lock"
 
 
-def claim(run: Path, job: Job, settings: Settings, origin_ns: int) -> Path:
+def claim(run: Path, job: JobFacts, settings: Settings, origin_ns: int) -> Path:
     """Make the session of a job, with the manifest from which it could be recovered.
 
     Raises:
@@ -50,7 +50,7 @@ def claim(run: Path, job: Job, settings: Settings, origin_ns: int) -> Path:
     raise CaptureError(f"no folder for the session ({why}); choose a writable one: stepscope enable --sessions DIR")
 
 
-def _write_manifest(session: Path, run: Path, job: Job, origin_ns: int) -> None:
+def _write_manifest(session: Path, run: Path, job: JobFacts, origin_ns: int) -> None:
     manifest = {
         "schema_version": 1,
         "stepscope_version": __version__,

@@ -29,7 +29,7 @@ _RECENT_NS = 3_600_000_000_000
 _MERGED_DIVISOR = 16
 
 
-class Limits(Struct, kw_only=True):
+class SessionLimits(Struct, kw_only=True):
     """Limits of one session. ``bytes`` may change while it is written: jobs of one user share a quota."""
 
     bytes: int
@@ -44,7 +44,7 @@ class Limits(Struct, kw_only=True):
 class SessionQuota:
     """Trims one session."""
 
-    def __init__(self, writer: SessionWriter, limits: Limits) -> None:
+    def __init__(self, writer: SessionWriter, limits: SessionLimits) -> None:
         """Keep the session of ``writer`` within ``limits``."""
         self.limits = limits
         self.dropped_segments = 0

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from stepscope.collector.recording.drain import Drainer
     from stepscope.collector.recording.sampling import Sampling
-    from stepscope.launcher.rundir import Job
+    from stepscope.launcher.rundir import JobFacts
     from stepscope.model.session.session import CaptureInfo, Manifest
     from stepscope.store.writer import SessionWriter
 
@@ -20,7 +20,7 @@ class Owner(Protocol):
     session: Path
     manifest: Manifest
     writer: SessionWriter
-    job: Job | None
+    job: JobFacts | None
     """Job of the run; None until the launcher has written it."""
     drainer: Drainer
     sampling: Sampling

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stepscope.collector.other_hosts.desk import Host
-    from stepscope.launcher.rundir import Job
+    from stepscope.launcher.rundir import JobFacts
     from stepscope.store.writer import SessionWriter
     from stepscope.tables.records import Table
 
@@ -104,7 +104,7 @@ class Sampling:
         self._bursts.look(now_ns, self._links.totals(self._net.read_all()), self._measured)
         return True
 
-    def sample(self, now_ns: int, job: Job | None, measured: frozenset[int]) -> None:
+    def sample(self, now_ns: int, job: JobFacts | None, measured: frozenset[int]) -> None:
         """Make one look with all samplers."""
         pids = measured | {job.pid} if job else measured
         own = {os.getpid(), job.launcher_pid} if job and job.launcher_pid else {os.getpid()}

@@ -186,7 +186,7 @@ def _by_order(one: _Ends, two: _Ends, mine: tuple[F64, F64], theirs: tuple[F64, 
 
     None: it is broken, or nothing could have broken it. ``mine``, ``theirs``: entries and exits on one clock.
     """
-    here, there = (stretches.Calls(entries=entries, exits=exits) for entries, exits in (mine, theirs))
+    here, there = (stretches.SharedClockCalls(entries=entries, exits=exits) for entries, exits in (mine, theirs))
     found = stretches.pair(here, there, one.period_ns, bound)
     if found.causal < MIN_CAUSAL or not found.evident:
         return None

@@ -29,7 +29,7 @@ order is evidence: a random walk that began in the middle stays within one call 
 all steps are in order, of those that do not at most 15 %."""
 
 
-class Calls(Struct, frozen=True, kw_only=True):
+class SharedClockCalls(Struct, frozen=True, kw_only=True):
     """The calls of a member, on a clock that both share. Shapes: [call], ns."""
 
     entries: F64
@@ -59,7 +59,7 @@ class Paired(Struct, frozen=True, kw_only=True):
         return self.drifted >= DRIFTS_APART
 
 
-def pair(one: Calls, two: Calls, period_ns: float, bound_ns: float) -> Paired:
+def pair(one: SharedClockCalls, two: SharedClockCalls, period_ns: float, bound_ns: float) -> Paired:
     """The same steps of both in all stretches.
 
     Args:
@@ -80,7 +80,7 @@ def pair(one: Calls, two: Calls, period_ns: float, bound_ns: float) -> Paired:
     )
 
 
-def _common(one: Calls, two: Calls, period_ns: float) -> Iterator[tuple[I64, I64]]:
+def _common(one: SharedClockCalls, two: SharedClockCalls, period_ns: float) -> Iterator[tuple[I64, I64]]:
     """Rows of the calls that both recorded at the same time."""
     others = two.stretches(period_ns)
     for mine in one.stretches(period_ns):
@@ -93,7 +93,7 @@ def _common(one: Calls, two: Calls, period_ns: float) -> Iterator[tuple[I64, I64
                 yield here, there
 
 
-def _of(one: Calls, two: Calls, mine: I64, theirs: I64, bound_ns: float) -> Paired | None:
+def _of(one: SharedClockCalls, two: SharedClockCalls, mine: I64, theirs: I64, bound_ns: float) -> Paired | None:
     """The pairs of a stretch, at the shift at which most of them are in order; None: the stretch is too short."""
     best: Paired | None = None
     for shift in range(-FAR, FAR + 1):

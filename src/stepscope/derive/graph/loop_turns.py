@@ -20,7 +20,7 @@ _COUNTS = frozenset({"Less", "LogicalAnd", RESULT, *IDLE})
 """Types of a condition that only counts."""
 
 
-class Turns(Struct, frozen=True):
+class LoopTurns(Struct, frozen=True):
     """Iterations of a loop."""
 
     most: int
@@ -40,11 +40,11 @@ def of_lists(index: GraphIndex, row: int) -> int | None:
     return max((length for length in lengths if length is not None), default=None)
 
 
-def build(index: GraphIndex, row: int) -> Turns | None:
+def build(index: GraphIndex, row: int) -> LoopTurns | None:
     """The most iterations that a loop makes; None if that does not follow."""
     by_lists = of_lists(index, row)
     if by_lists is not None:
-        return Turns(by_lists, sure=True)
+        return LoopTurns(by_lists, sure=True)
     forward = index.forward_of(row) if index.is_gradient(row) else row
     if forward not in {row, UNKNOWN} and index.table.type_of(forward) in WHILE:
         return build(index, forward)
@@ -72,7 +72,7 @@ class _Inner:
         return _constant(self.index, node) if node >= 0 and self.index.table.type_of(node) == CONSTANT else None
 
 
-def _by_condition(cond: _Inner, body: int | None) -> Turns | None:
+def _by_condition(cond: _Inner, body: int | None) -> LoopTurns | None:
     """The least number of additions after which a counter reaches what it is compared with."""
     table = cond.index.table
     counts: list[int | None] = []
@@ -91,7 +91,7 @@ def _by_condition(cond: _Inner, body: int | None) -> Turns | None:
     if not found:
         return None
     sure = len(found) == len(counts) and all(table.type_of(node) in _COUNTS for node in cond.nodes)
-    return Turns(min(found), sure=sure)
+    return LoopTurns(min(found), sure=sure)
 
 
 def _step(body: _Inner, place: int | None) -> int | None:

@@ -36,7 +36,7 @@ MAX_CORES = 256
 """Most cores that are asked about."""
 
 
-class Work(Struct, frozen=True, kw_only=True):
+class StageWork(Struct, frozen=True, kw_only=True):
     """One stage's work for a batch."""
 
     name: str
@@ -83,15 +83,15 @@ class Pace(Struct, frozen=True, kw_only=True):
     """Place of the stage with most of the time, if a stage binds."""
 
 
-class Layout(Struct, frozen=True, kw_only=True):
+class ConsumedPipeline(Struct, frozen=True, kw_only=True):
     """A pipeline and its consumer."""
 
-    stages: tuple[Work, ...]
+    stages: tuple[StageWork, ...]
     """From the consumer to the sources, as in ``derive.input.stages``."""
     consumer: Consumer
 
 
-def pace(layout: Layout) -> Pace:
+def pace(layout: ConsumedPipeline) -> Pace:
     """The least time for a batch at the best division of the cores."""
     to, stages = layout.consumer, layout.stages
     cores = max(to.cores, 1e-3)
@@ -110,12 +110,12 @@ def pace(layout: Layout) -> Pace:
     return max(replace(made, ns=made.ns + to.step_ns), slowest, key=lambda p: p.ns)
 
 
-def on_cores(layout: Layout, cores: float) -> Layout:
+def on_cores(layout: ConsumedPipeline, cores: float) -> ConsumedPipeline:
     """The same job on another number of CPUs. Its step is no faster on more: how it divides is not known."""
     return replace(layout, consumer=replace(layout.consumer, cores=cores))
 
 
-def core_counts(now: Layout, best: Layout) -> list[int]:
+def core_counts(now: ConsumedPipeline, best: ConsumedPipeline) -> list[int]:
     """Numbers of cores worth telling: powers of two, to the first at which cores no longer bind either layout."""
     counts = []
     cores = 1
@@ -127,7 +127,7 @@ def core_counts(now: Layout, best: Layout) -> list[int]:
     return counts
 
 
-def _alone(stage: Work, cores: float) -> float:
+def _alone(stage: StageWork, cores: float) -> float:
     """The least time in which a stage does its work for a batch."""
     if math.isinf(stage.most):
         return stage.cpu_ns / cores
@@ -135,7 +135,7 @@ def _alone(stage: Work, cores: float) -> float:
     return stage.cpu_ns / min(threads, max(1.0, cores)) + stage.blocked_ns / threads
 
 
-def below(stages: Sequence[Work], at: int) -> range:
+def below(stages: Sequence[StageWork], at: int) -> range:
     """Places of the stages that feed one."""
     end = at + 1
     while end < len(stages) and stages[end].depth > stages[at].depth:
@@ -143,22 +143,22 @@ def below(stages: Sequence[Work], at: int) -> range:
     return range(at + 1, end)
 
 
-def parallel(layout: Layout, at: int) -> Layout:
+def parallel(layout: ConsumedPipeline, at: int) -> ConsumedPipeline:
     """A stage may have any number of threads."""
     return _with(layout, at, lambda stage: replace(stage, most=math.inf))
 
 
-def prefetched(layout: Layout) -> Layout:
+def prefetched(layout: ConsumedPipeline) -> ConsumedPipeline:
     """Batches are made while the step computes."""
     return replace(layout, consumer=replace(layout.consumer, overlaps=True))
 
 
-def fewer(layout: Layout, at: int, ratio: float) -> Layout:
+def fewer(layout: ConsumedPipeline, at: int, ratio: float) -> ConsumedPipeline:
     """A stage works on a part of its elements, because a later stage that discards the others comes before it."""
     return _with(layout, at, lambda stage: _part(stage, ratio))
 
 
-def _part(stage: Work, ratio: float) -> Work:
+def _part(stage: StageWork, ratio: float) -> StageWork:
     return replace(
         stage,
         cpu_ns=stage.cpu_ns * ratio,
@@ -169,10 +169,10 @@ def _part(stage: Work, ratio: float) -> Work:
     )
 
 
-def batched(layout: Layout, at: int) -> Layout:
+def batched(layout: ConsumedPipeline, at: int) -> ConsumedPipeline:
     """A stage's function gets whole batches: one call instead of one for each element."""
 
-    def change(stage: Work) -> Work:
+    def change(stage: StageWork) -> StageWork:
         once = stage.calls_ns / max(1.0, stage.elements)
         work = max(0.0, stage.cpu_ns - stage.calls_ns) + 1e9 * stage.bytes / COPY_BYTES_S
         return replace(stage, cpu_ns=once + work, calls_ns=once, elements=1.0)
@@ -180,7 +180,9 @@ def batched(layout: Layout, at: int) -> Layout:
     return _with(layout, at, change)
 
 
-def cached(layout: Layout, at: int, *, read: float, batch_bytes: float = 0.0, shuffled: float = 0.0) -> Layout:
+def cached(
+    layout: ConsumedPipeline, at: int, *, read: float, batch_bytes: float = 0.0, shuffled: float = 0.0
+) -> ConsumedPipeline:
     """What a stage gives is kept in memory: nothing that it needs is made again.
 
     Args:
@@ -198,7 +200,7 @@ def cached(layout: Layout, at: int, *, read: float, batch_bytes: float = 0.0, sh
     return _with(changed, at, lambda stage: replace(stage, cpu_ns=left, calls_ns=0.0, blocked_ns=0.0))
 
 
-def _with(layout: Layout, at: int, change: Callable[[Work], Work]) -> Layout:
+def _with(layout: ConsumedPipeline, at: int, change: Callable[[StageWork], StageWork]) -> ConsumedPipeline:
     stages = list(layout.stages)
     stages[at] = change(stages[at])
     return replace(layout, stages=tuple(stages))

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from stepscope.derive.ledger import imports, in_steps, life, outside, own_steps, pauses, unobserved
 from stepscope.derive.ledger.life import between as interval
 from stepscope.derive.ledger.outside import Layer
-from stepscope.derive.ledger.part import Ledger, Part
+from stepscope.derive.ledger.part import Ledger, LedgerPart
 from stepscope.derive.ledger.unobserved import Unobserved
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps.step_candidates import RECURRING
@@ -135,7 +135,7 @@ def _ledger(scope: _Scope) -> Ledger:
     """One ledger."""
     lived = scope.life
     start: Phase = "start" if len(lived.imports[0]) else "not-seen"  # without a framework the program runs by then
-    begun = Part(phase=start, ns=lived.armed_ns - lived.begin_ns, spans=interval(lived.begin_ns, lived.armed_ns))
+    begun = LedgerPart(phase=start, ns=lived.armed_ns - lived.begin_ns, spans=interval(lived.begin_ns, lived.armed_ns))
     frameworks = _part("imports", lived.imports, count=len(lived.imports[0]))
     shown = _shown(scope)
     broken = _broken(scope, shown)
@@ -148,7 +148,7 @@ def _ledger(scope: _Scope) -> Ledger:
     python, unseen = _python(scope, room)
     counted = _counted(scope, painted, python, broken)
     parts = _with_steps(scope.steps, [begun, frameworks, first, *painted, *python], counted)
-    parts.append(Part(phase="not-seen", ns=unseen + counted.unseen_ns))
+    parts.append(LedgerPart(phase="not-seen", ns=unseen + counted.unseen_ns))
     return Ledger(
         worker=scope.worker,
         threads=scope.threads,
@@ -160,12 +160,12 @@ def _ledger(scope: _Scope) -> Ledger:
     )
 
 
-def _part(phase: Phase, spans: Intervals, count: int = 0) -> Part:
+def _part(phase: Phase, spans: Intervals, count: int = 0) -> LedgerPart:
     """A part that lasted for these times."""
-    return Part(phase=phase, ns=intervals.total(spans), count=count, spans=spans)
+    return LedgerPart(phase=phase, ns=intervals.total(spans), count=count, spans=spans)
 
 
-def _observed(scope: _Scope) -> tuple[Part, Intervals]:
+def _observed(scope: _Scope) -> tuple[LedgerPart, Intervals]:
     """The first steps, and when later ones were observed."""
     if scope.steps is None:
         return _part("first-steps", intervals.empty()), intervals.empty()
@@ -193,7 +193,9 @@ def _broken(scope: _Scope, shown: Sequence[Layer]) -> Intervals:
     return broken
 
 
-def _counted(scope: _Scope, painted: Sequence[Part], python: Sequence[Part], broken: Intervals) -> Unobserved:
+def _counted(
+    scope: _Scope, painted: Sequence[LedgerPart], python: Sequence[LedgerPart], broken: Intervals
+) -> Unobserved:
     """The steps in gaps, and what lies between them unseen."""
     if scope.steps is None:
         return Unobserved(count=0, parts={})
@@ -204,7 +206,7 @@ def _counted(scope: _Scope, painted: Sequence[Part], python: Sequence[Part], bro
     return in_steps.counted(scope.steps, broken, pauses.hidden(own, inside), _others_missed(scope, painted))
 
 
-def _others_missed(scope: _Scope, painted: Sequence[Part]) -> dict[Phase, float]:
+def _others_missed(scope: _Scope, painted: Sequence[LedgerPart]) -> dict[Phase, float]:
     """Observed time of other makers' calls that gaps do not record: it stands for that in gaps if it recurs."""
     found: dict[Phase, float] = {}
     for part in painted:
@@ -226,18 +228,18 @@ def _calls(scope: _Scope, phase: Phase, *, missed: bool = False) -> Intervals:
     return _union(found)
 
 
-def _with_steps(steps: InSteps | None, parts: Sequence[Part], counted: Unobserved) -> list[Part]:
+def _with_steps(steps: InSteps | None, parts: Sequence[LedgerPart], counted: Unobserved) -> list[LedgerPart]:
     """The parts with those of the steps."""
     if steps is None:
         return list(parts)
     outer, moved = _moved(steps, parts)
     between_ns = counted.parts.get("", 0)
-    extra = Part(phase="between-steps", ns=between_ns, unobserved_ns=between_ns)
-    others = [Part(phase=phase, ns=ns, unobserved_ns=ns) for phase, ns in counted.others.items()]
+    extra = LedgerPart(phase="between-steps", ns=between_ns, unobserved_ns=between_ns)
+    others = [LedgerPart(phase=phase, ns=ns, unobserved_ns=ns) for phase, ns in counted.others.items()]
     return [*outer, *steps.parts(counted, moved), extra, *others]
 
 
-def _moved(steps: InSteps, parts: Sequence[Part]) -> tuple[list[Part], dict[str, int]]:
+def _moved(steps: InSteps, parts: Sequence[LedgerPart]) -> tuple[list[LedgerPart], dict[str, int]]:
     """The parts without what records in gaps show of components of the observed steps; and the time of these."""
     outer, moved = [], {}
     for part in parts:
@@ -251,9 +253,9 @@ def _moved(steps: InSteps, parts: Sequence[Part]) -> tuple[list[Part], dict[str,
     return outer, moved
 
 
-def _merged(parts: Sequence[Part]) -> tuple[Part, ...]:
+def _merged(parts: Sequence[LedgerPart]) -> tuple[LedgerPart, ...]:
     """One part for each phase and component, in the order of a job's life; components of the step by their time."""
-    found: dict[tuple[Phase, str], Part] = {}
+    found: dict[tuple[Phase, str], LedgerPart] = {}
     for part in parts:
         key = part.phase, part.component
         before = found.get(key)
@@ -263,14 +265,14 @@ def _merged(parts: Sequence[Part]) -> tuple[Part, ...]:
     return tuple(sorted(kept, key=lambda part: (PHASES.index(part.phase), -part.ns)))
 
 
-def _unite(found: dict[tuple[Phase, str], Part], one: tuple[Phase, str], other: tuple[Phase, str]) -> None:
+def _unite(found: dict[tuple[Phase, str], LedgerPart], one: tuple[Phase, str], other: tuple[Phase, str]) -> None:
     """Join two parts of the same kind in the larger one: short saves count as steps, long ones lie between steps."""
     if one in found and other in found:
         small, large = sorted((one, other), key=lambda key: found[key].ns)
         found[large] = _joined(found[large], found.pop(small))
 
 
-def _joined(one: Part, other: Part) -> Part:
+def _joined(one: LedgerPart, other: LedgerPart) -> LedgerPart:
     return replace(
         one,
         ns=one.ns + other.ns,
@@ -308,7 +310,7 @@ def _union(found: Sequence[Intervals]) -> Intervals:
     return intervals.merge(starts, ends)
 
 
-def _python(scope: _Scope, room: Intervals) -> tuple[list[Part], int]:
+def _python(scope: _Scope, room: Intervals) -> tuple[list[LedgerPart], int]:
     """What is left outside of steps and was seen: before the first step, between steps, after the last; and
     how much was not seen.
     """

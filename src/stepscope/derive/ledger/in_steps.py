@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepscope.derive.ledger import pauses, unobserved
-from stepscope.derive.ledger.part import Part
+from stepscope.derive.ledger.part import LedgerPart
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import anatomy
 from stepscope.model.report.components import COMPONENTS, PAINTED, REST, Trait, components_with
@@ -39,13 +39,13 @@ class InSteps(Struct, frozen=True, kw_only=True):
     """When steps were not observed."""
 
     @property
-    def first(self) -> Part:
+    def first(self) -> LedgerPart:
         """The first steps."""
         spans = self.own.warm_up
         early = int(self.own.seen[: self.own.first].sum())
-        return Part(phase="first-steps", ns=intervals.total(spans), count=early, spans=spans)
+        return LedgerPart(phase="first-steps", ns=intervals.total(spans), count=early, spans=spans)
 
-    def parts(self, gaps: Unobserved, recorded: Mapping[str, int]) -> list[Part]:
+    def parts(self, gaps: Unobserved, recorded: Mapping[str, int]) -> list[LedgerPart]:
         """The later steps, the largest component first.
 
         Args:
@@ -59,7 +59,9 @@ class InSteps(Struct, frozen=True, kw_only=True):
             whole = round(self.observed.get(name, 0.0)) + counted + recorded.get(name, 0)
             if whole > 0:
                 spans = self.spans.get(name, intervals.empty())
-                part = Part(phase="steps", component=name, ns=whole, unobserved_ns=counted, count=count, spans=spans)
+                part = LedgerPart(
+                    phase="steps", component=name, ns=whole, unobserved_ns=counted, count=count, spans=spans
+                )
                 found.append(part)
         return sorted(found, key=lambda part: -part.ns)
 

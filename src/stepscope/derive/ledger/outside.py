@@ -11,7 +11,7 @@ from stepscope.derive import unmeasured
 from stepscope.derive.job_framework import SAMPLED
 from stepscope.derive.ledger import pauses
 from stepscope.derive.ledger.life import between
-from stepscope.derive.ledger.part import Part
+from stepscope.derive.ledger.part import LedgerPart
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import gaps
 from stepscope.model.log.events import Framework
@@ -117,7 +117,7 @@ def is_sampled(worker: Worker) -> bool:
     return any(bool((records.kind == Kind.SAMPLE).any()) for records in (worker.records, worker.in_gaps))
 
 
-def painted(found: list[Layer], room: Intervals) -> tuple[list[Part], Intervals]:
+def painted(found: list[Layer], room: Intervals) -> tuple[list[LedgerPart], Intervals]:
     """A part for each layer within ``room``, where none above covers it; and the room that is left."""
     parts = []
     for layer in found:
@@ -125,5 +125,5 @@ def painted(found: list[Layer], room: Intervals) -> tuple[list[Part], Intervals]
         room = intervals.without(room, spans)
         if len(spans[0]):
             count = min(layer.count, len(spans[0])) if layer.count else 0
-            parts.append(Part(phase=layer.phase, ns=intervals.total(spans), count=count, spans=spans))
+            parts.append(LedgerPart(phase=layer.phase, ns=intervals.total(spans), count=count, spans=spans))
     return parts, room

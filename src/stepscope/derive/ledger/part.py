@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from stepscope.model.session.session import Worker
 
 
-class Part(Struct, frozen=True, kw_only=True):
+class LedgerPart(Struct, frozen=True, kw_only=True):
     """A part of the wall time."""
 
     phase: Phase
@@ -36,7 +36,7 @@ class Ledger(Struct, frozen=True, kw_only=True):
     threads: tuple[int, ...]
     """Threads whose time it divides: the one that makes the steps, and the main one while that does nothing."""
     wall_ns: int
-    parts: tuple[Part, ...]
+    parts: tuple[LedgerPart, ...]
     overlap_ns: int = 0
     """Time that two parts claim."""
     exit_ns: int = 0

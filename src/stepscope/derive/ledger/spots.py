@@ -19,7 +19,7 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.derive.ledger.part import Ledger, Part
+    from stepscope.derive.ledger.part import Ledger, LedgerPart
     from stepscope.derive.python.stack_samples import Sample
     from stepscope.model.log.events import Name
     from stepscope.model.session.session import Worker
@@ -51,7 +51,7 @@ class Spots:
         self._samples = tuple(_weighted(ledger.worker, ledger.threads))
         self._at = np.array([sample.at for sample, _ in self._samples], np.int64)
 
-    def of(self, part: Part) -> tuple[SpotTime, ...]:
+    def of(self, part: LedgerPart) -> tuple[SpotTime, ...]:
         """The costliest places of a part: those that its records name, else the user's lines that were sampled."""
         if part.phase in NO_CODE or not len(part.spans[0]):
             return ()
@@ -60,7 +60,7 @@ class Spots:
         least = MIN_RATIO * max(whole, sum(spot.ns for spot in found))
         return tuple(sorted((spot for spot in found if spot.ns >= least), key=lambda spot: -spot.ns)[:MAX_SPOTS])
 
-    def _of_samples(self, part: Part) -> list[SpotTime]:
+    def _of_samples(self, part: LedgerPart) -> list[SpotTime]:
         """Functions as a whole with the line that has most, but each line of imports."""
         inside = np.flatnonzero(intervals.overlapping(part.spans, self._at - 1, self._at))
         lines: dict[tuple[str, str, int], Counter[int]] = {}
@@ -98,7 +98,7 @@ _LONGEST_NS = 5_000_000_000
 """Longest time that one sample stands for: longer ones span a gap."""
 
 
-def _kinds_of(part: Part) -> tuple[Kind, ...]:
+def _kinds_of(part: LedgerPart) -> tuple[Kind, ...]:
     """Kinds whose records name the place of a part. Building is also Python: samples show more of it."""
     match part.component or part.phase:
         case "evaluation":
@@ -109,7 +109,7 @@ def _kinds_of(part: Part) -> tuple[Kind, ...]:
             return next((kinds for phase, kinds in outside.SHOWN if phase == name), ())
 
 
-def _of_records(ledger: Ledger, part: Part) -> list[SpotTime]:
+def _of_records(ledger: Ledger, part: LedgerPart) -> list[SpotTime]:
     """Places that the records of a phase name."""
     kinds = _kinds_of(part)
     records = outside.on_threads(ledger.worker, ledger.threads)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from stepscope.derive.ledger.own_steps import OwnSteps
-    from stepscope.derive.ledger.part import Ledger, Part
-    from stepscope.derive.ledger.turns import Turns
+    from stepscope.derive.ledger.part import Ledger, LedgerPart
+    from stepscope.derive.ledger.turns import ThreadTurns
     from stepscope.derive.numeric.intervals import Intervals
     from stepscope.model.report.ledger import Phase
 
@@ -38,7 +38,7 @@ class TurnPart(Struct, frozen=True, kw_only=True):
     """When it was observed, in all whole turns."""
 
 
-def split(ledger: Ledger, turns: Turns, own: OwnSteps) -> tuple[TurnPart, ...]:
+def split(ledger: Ledger, turns: ThreadTurns, own: OwnSteps) -> tuple[TurnPart, ...]:
     """The parts of the mean turn, the largest first; what no record covers is one of them. They add up to its time."""
     hidden = _hidden(turns, own)
     pieces = [piece for part in ledger.parts if part.phase not in OUTSIDE for piece in _pieces(ledger, part)]
@@ -59,25 +59,25 @@ def split(ledger: Ledger, turns: Turns, own: OwnSteps) -> tuple[TurnPart, ...]:
     return tuple(sorted((part for part in found.values() if part.ns > 0), key=lambda part: -part.ns))
 
 
-def _hidden(turns: Turns, own: OwnSteps) -> float:
+def _hidden(turns: ThreadTurns, own: OwnSteps) -> float:
     """Share of the time without observed steps that lies in the whole turns."""
     hidden = unobserved.spans_of(own)
     return intervals.total(intervals.clip(hidden, turns.window)) / max(1, intervals.total(hidden))
 
 
-def _ns(part: Part, turns: Turns, hidden: float) -> float:
+def _ns(part: LedgerPart, turns: ThreadTurns, hidden: float) -> float:
     """A part's time in the mean turn."""
     inside = intervals.clip(part.spans, turns.window)
     seen = intervals.total(inside) / max(1, intervals.total(part.spans)) * (part.ns - part.unobserved_ns)
     return (seen + hidden * part.unobserved_ns) / turns.whole
 
 
-def mean_ns(turns: Turns) -> float:
+def mean_ns(turns: ThreadTurns) -> float:
     """Time of the mean whole turn."""
     return intervals.total(turns.window) / turns.whole
 
 
-def _pieces(ledger: Ledger, part: Part) -> Sequence[tuple[Phase, Part]]:
+def _pieces(ledger: Ledger, part: LedgerPart) -> Sequence[tuple[Phase, LedgerPart]]:
     """A part under the name that it has in a turn; the traces of first steps are tracing."""
     if part.phase == "steps":
         return [(APART.get(part.component, "steps"), part)]
@@ -91,12 +91,12 @@ def _pieces(ledger: Ledger, part: Part) -> Sequence[tuple[Phase, Part]]:
     return [("tracing", _of(part, traced)), ("steps", _of(part, rest))]
 
 
-def _of(part: Part, spans: Intervals) -> Part:
+def _of(part: LedgerPart, spans: Intervals) -> LedgerPart:
     """A piece of a part."""
     return type(part)(phase=part.phase, ns=intervals.total(spans), spans=spans)
 
 
-def steady_ratio(ledger: Ledger, turns: Turns, own: OwnSteps) -> float:
+def steady_ratio(ledger: Ledger, turns: ThreadTurns, own: OwnSteps) -> float:
     """Share of the mean turn for which the steady steps stand: costs are shares of these.
 
     Steady steps last until the next one begins. So they contain pauses that recur, but not those that a gap hides, nor

@@ -39,7 +39,7 @@ SURELY_SEEN = 4
 """Looks, in gaps, of which one lies wholly in a pause of this length, though a busy machine delays them."""
 
 
-class Turns(Struct, frozen=True, kw_only=True):
+class ThreadTurns(Struct, frozen=True, kw_only=True):
     """The turns of the steps' thread."""
 
     count: int
@@ -77,7 +77,7 @@ class _Around(Struct, frozen=True, kw_only=True):
     loop: Loop
 
 
-def find(steps: Steps, source: Source) -> Turns | None:
+def find(steps: Steps, source: Source) -> ThreadTurns | None:
     """The turns; None where nothing around the steps is known to repeat."""
     own = own_steps.of(steps)
     if len(own_steps.holding_loops(steps)[0]):
@@ -85,7 +85,7 @@ def find(steps: Steps, source: Source) -> Turns | None:
     return _of_loops(own, source)
 
 
-def _of_calls(steps: Steps) -> Turns | None:
+def _of_calls(steps: Steps) -> ThreadTurns | None:
     """Calls of a loop of Keras at one line."""
     records, names = steps.worker.records, names_of(steps.worker)
     loops = own_steps.holding_loops(steps)
@@ -102,7 +102,7 @@ def _of_calls(steps: Steps) -> Turns | None:
     if len(begun) < MIN_TURNS:
         return None
     file, line, function, role = next(key for key, starts in lines.items() if starts is begun)
-    return Turns(
+    return ThreadTurns(
         count=len(begun),
         starts=np.array(begun),
         file=file,
@@ -113,7 +113,7 @@ def _of_calls(steps: Steps) -> Turns | None:
     )
 
 
-def _of_loops(own: OwnSteps, source: Source) -> Turns | None:
+def _of_loops(own: OwnSteps, source: Source) -> ThreadTurns | None:
     """Repetitions of the outermost loop around that of the steps, of which there are enough."""
     steps = own.steps
     sampled = stack_samples.thread_samples(steps.worker, [steps.thread], gaps=True)
@@ -133,7 +133,7 @@ def _of_loops(own: OwnSteps, source: Source) -> Turns | None:
             top = chain[around.depth]
             hidden = len(steps.worker.gaps) > 0
             usual = float(np.median((spans[1] - spans[0])[numbers]))
-            return Turns(
+            return ThreadTurns(
                 count=len(numbers) + 1,
                 exact=not hidden or usual >= SURELY_SEEN * pauses.LOOK_NS,
                 starts=spans[0][numbers],

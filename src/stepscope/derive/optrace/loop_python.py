@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stepscope.derive.numeric.intervals import Intervals
-    from stepscope.derive.optrace.host.loop_calls import Call, Producer
+    from stepscope.derive.optrace.host.loop_calls import CalledFunction, Producer
     from stepscope.derive.optrace.trace_view import OpView
 
 
@@ -32,12 +32,12 @@ def hides_waits(view: OpView) -> bool:
     return view.framework == "torch" or not (domain.loop_python | (domain.activity == Activity.GET_NEXT)).any()
 
 
-def while_idle(view: OpView) -> Mapping[Call, float]:
+def while_idle(view: OpView) -> Mapping[CalledFunction, float]:
     """What the loop called while the device was idle: shares of the idle time."""
     return _calls(view, device_idle.idle_times(view.breakdown)) if view.device >= 0 else {}
 
 
-def in_steps(view: OpView) -> Mapping[Call, float]:
+def in_steps(view: OpView) -> Mapping[CalledFunction, float]:
     """What the loop called in its own Python while the device was idle: shares of the steps."""
     if view.device < 0:
         return {}
@@ -45,5 +45,5 @@ def in_steps(view: OpView) -> Mapping[Call, float]:
     return {call: share * ratio for call, share in _calls(view, view.breakdown.when("other-python")).items()}
 
 
-def _calls(view: OpView, windows: Intervals) -> Mapping[Call, float]:
+def _calls(view: OpView, windows: Intervals) -> Mapping[CalledFunction, float]:
     return loop_calls.shares(view.trace, view.domain, view.periods.line, view.periods.start_ns, windows)

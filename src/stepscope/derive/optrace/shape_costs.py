@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.graph.independent_loops import LoopPart
     from stepscope.derive.graph.index import GraphIndex
-    from stepscope.derive.graph.loop_turns import Turns
+    from stepscope.derive.graph.loop_turns import LoopTurns
     from stepscope.tables.records import F64
 
 MACHINES = ((20.0, 8.0, 1_500.0), (50.0, 10.0, 2_500.0), (100.0, 12.0, 4_000.0))
@@ -179,7 +179,7 @@ class _Runs:
     def __init__(self, index: GraphIndex, graphs: Collection[int]) -> None:
         self._index = index
         self._graphs = graphs
-        self._turns: dict[int, Turns | None] = {}
+        self._turns: dict[int, LoopTurns | None] = {}
         loops = [row for graph in graphs if (row := index.caller.get(graph, NOT_FOUND)) != NOT_FOUND]
         for row in loops:
             if index.table.type_of(row) in WHILE:

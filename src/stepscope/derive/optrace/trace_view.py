@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from stepscope.derive.optrace.host.batch_waits import Waits
     from stepscope.derive.optrace.host.data_loader import Loader
     from stepscope.derive.optrace.host.event_labels import Labels
-    from stepscope.derive.optrace.host.stage_calls import Calls, Work
+    from stepscope.derive.optrace.host.stage_calls import PipelineCalls, WorkByStage
     from stepscope.derive.optrace.host.traced_stages import Tree
     from stepscope.derive.optrace.kernels.compilations import Compiles
     from stepscope.derive.optrace.kernels.gpu_kernels import Kernels
@@ -172,7 +172,7 @@ class OpView:
         return op_times.build(self.trace)
 
     @cached_property
-    def _stage_calls(self) -> tuple[Calls, Work] | None:
+    def _stage_calls(self) -> tuple[PipelineCalls, WorkByStage] | None:
         return _calls_within(self, step_periods.build(self.trace).windows)
 
     @cached_property
@@ -223,7 +223,7 @@ class OpView:
         return event_labels.build(self.trace)
 
 
-def _calls_within(view: OpView, steps: Intervals) -> tuple[Calls, Work] | None:
+def _calls_within(view: OpView, steps: Intervals) -> tuple[PipelineCalls, WorkByStage] | None:
     """Calls and work of the pipeline that gave batches to some steps."""
     calls = stage_calls.build(view.trace, view.domain, view.waits, steps)
     return (calls, stage_calls.work(view.trace, view.domain, calls)) if calls is not None else None

@@ -32,7 +32,7 @@ FEWEST_STEPS = 16
 """Steps without which none counts as slow."""
 
 
-class Calls(Struct, frozen=True, kw_only=True):
+class StepCalls(Struct, frozen=True, kw_only=True):
     """The calls that make the steps of a process."""
 
     anchors: frozenset[tuple[int, int]]
@@ -71,20 +71,20 @@ class Moments(Struct, frozen=True, kw_only=True):
 NONE = Moments(start_ns=np.empty(0, np.int64), end_ns=np.empty(0, np.int64), texts=())
 
 
-def step_ends(worker: Worker, calls: Calls) -> I64:
+def step_ends(worker: Worker, calls: StepCalls) -> I64:
     """Ends of the calls that make the steps, in order: int64[call]."""
     rows = worker.records.take(_steps(worker.records, calls))
     ends: I64 = np.sort(rows.start_ns + rows.dur_ns)
     return ends
 
 
-def find(when: When, worker: Worker, calls: Calls) -> Moments:
+def find(when: When, worker: Worker, calls: StepCalls) -> Moments:
     """The moments of a condition among the records that a process's recent past, or its session, holds."""
     search = _SEARCHES.get(when.word)
     return search(worker, calls) if search is not None and len(worker.records) else NONE
 
 
-def _steps(records: RecordTable, calls: Calls) -> Bool:
+def _steps(records: RecordTable, calls: StepCalls) -> Bool:
     mine = np.zeros(len(records), np.bool_)
     for kind, name in calls.anchors:
         mine |= (records.kind == kind) & (records.name == name)
@@ -92,12 +92,12 @@ def _steps(records: RecordTable, calls: Calls) -> Bool:
     return mine & (records.thread == calls.thread) if calls.thread else mine
 
 
-def _saves(worker: Worker, _: Calls) -> Moments:
+def _saves(worker: Worker, _: StepCalls) -> Moments:
     records = worker.with_gaps()
     return _of_records(worker, records, np.isin(records.kind, kinds_with(Trait.WRITES)))
 
 
-def _epoch_ends(worker: Worker, calls: Calls) -> Moments:
+def _epoch_ends(worker: Worker, calls: StepCalls) -> Moments:
     """Ends of Keras' epochs; without them, those of the iterator that the thread pulls most from."""
     records = worker.with_gaps()
     hooks = [name.id for name in names_of(worker).values() if name.hook == EPOCH_END_HOOK]
@@ -113,7 +113,7 @@ def _epoch_ends(worker: Worker, calls: Calls) -> Moments:
     return _of_records(worker, records, mine, flag=int(Flag.END))
 
 
-def _retraces(worker: Worker, calls: Calls) -> Moments:
+def _retraces(worker: Worker, calls: StepCalls) -> Moments:
     """Traces of functions that had been traced before."""
     records = worker.records
     again = [event.id for event in worker.all(Traced) if event.cause not in {"", "first"}]
@@ -121,7 +121,7 @@ def _retraces(worker: Worker, calls: Calls) -> Moments:
     return _of_records(worker, records, mine & (records.thread == calls.thread) if calls.thread else mine)
 
 
-def _slow_steps(worker: Worker, calls: Calls) -> Moments:
+def _slow_steps(worker: Worker, calls: StepCalls) -> Moments:
     """Steps that are outliers among those of the recent past. A step in which a gap lies is none."""
     ends = step_ends(worker, calls)
     durations = np.diff(ends)
@@ -167,7 +167,7 @@ def _of_records(worker: Worker, records: RecordTable, mask: Bool, *, flag: int =
     )
 
 
-_SEARCHES: dict[str, Callable[[Worker, Calls], Moments]] = {
+_SEARCHES: dict[str, Callable[[Worker, StepCalls], Moments]] = {
     SAVING: _saves,
     EPOCH_END: _epoch_ends,
     RETRACE: _retraces,

@@ -9,7 +9,7 @@ from stepscope.tables.findings import Remedy
 from stepscope.tables.units import format_ns
 
 if TYPE_CHECKING:
-    from stepscope.derive.ledger.turns import Turns
+    from stepscope.derive.ledger.turns import ThreadTurns
     from stepscope.derive.python.stack_samples import Spot
     from stepscope.derive.steps_view import StepsView
 
@@ -29,7 +29,7 @@ ONE_MODEL = Remedy(
 )
 
 
-def count(turns: Turns) -> str:
+def count(turns: ThreadTurns) -> str:
     """``12 turns``; ``17 turns or more`` where some may not have been seen."""
     return f"{turns.count:,} turns{'' if turns.exact else ' or more'}"
 

@@ -52,7 +52,7 @@ class Params(Struct, frozen=True, kw_only=True):
     min_others_cores: float = 0.3
     """Extra cores of other processes in dips: if the steps then compute more slowly, the others are the cause (CFG001);
     if the steps do something else, the others only use what is left."""
-    limits: utilisation_dips.Limits = field(default_factory=utilisation_dips.Limits)
+    limits: utilisation_dips.DipLimits = field(default_factory=utilisation_dips.DipLimits)
     """What a dip is, and when dips are periodic."""
 
 

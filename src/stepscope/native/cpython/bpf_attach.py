@@ -18,7 +18,7 @@ from stepscope.native.cpython.bpf_program import program, rows_of
 from stepscope.native.kernel import bpf
 
 if TYPE_CHECKING:
-    from stepscope.native.cpython.bpf_program import Layout, Row
+    from stepscope.native.cpython.bpf_program import InterpreterOffsets, ThreadFrames
 
 RING_BYTES = 8 << 20
 """Size of 1,600 rows, which are taken out at least once a second."""
@@ -30,7 +30,7 @@ interrupted."""
 class FrameWatch:
     """Watches the frames of one process while perf samples it."""
 
-    def __init__(self, layout: Layout, runtime: int, pid: int, one_page_in: int = 1) -> None:
+    def __init__(self, layout: InterpreterOffsets, runtime: int, pid: int, one_page_in: int = 1) -> None:
         """Begin to watch. ``layout``: verified for the process by ``layout_check``; ``runtime``: address of its
         _PyRuntime; ``one_page_in``: only of samples whose address is in one of so many pages.
 
@@ -38,7 +38,7 @@ class FrameWatch:
             OSError: no rights, or no BPF.
         """
         self._layout = layout
-        self._rows: dict[int, list[Row]] = defaultdict(list)
+        self._rows: dict[int, list[ThreadFrames]] = defaultdict(list)
         with ExitStack() as held:
             self._ring = held.enter_context(closing(bpf.Ring(RING_BYTES)))
             code = program(self._layout, runtime, self._ring.fd, pid, one_page_in)
@@ -52,7 +52,7 @@ class FrameWatch:
             tid, row = rows_of(self._layout, told)
             self._rows[tid].append(row)
 
-    def row(self, tid: int, at_ns: int) -> Row | None:
+    def row(self, tid: int, at_ns: int) -> ThreadFrames | None:
         """The row of a thread at a moment (CLOCK_MONOTONIC)."""
         rows = self._rows.get(tid, [])
         at = bisect.bisect_left(rows, at_ns, key=lambda row: row.at_ns)

@@ -56,7 +56,7 @@ BEHIND, EACH = -1, -2
 EACH: every frame has its own loop."""
 
 
-class Layout(Struct, frozen=True, kw_only=True):
+class InterpreterOffsets(Struct, frozen=True, kw_only=True):
     """Offsets of fields. Bytes."""
 
     interpreter: int
@@ -83,7 +83,7 @@ class Layout(Struct, frozen=True, kw_only=True):
 
 
 LAYOUTS = {
-    (3, 10): Layout(
+    (3, 10): InterpreterOffsets(
         interpreter=40,
         threads=8,
         next_thread=8,
@@ -95,7 +95,7 @@ LAYOUTS = {
         entry=EACH,
         head=104,
     ),
-    (3, 11): Layout(
+    (3, 11): InterpreterOffsets(
         interpreter=48,
         threads=16,
         next_thread=8,
@@ -107,7 +107,7 @@ LAYOUTS = {
         entry=4,
         owner=5,
     ),
-    (3, 12): Layout(
+    (3, 12): InterpreterOffsets(
         interpreter=48,
         threads=72,
         next_thread=8,
@@ -119,7 +119,7 @@ LAYOUTS = {
         entry=BEHIND,
         owner=6,
     ),
-    (3, 13): Layout(
+    (3, 13): InterpreterOffsets(
         interpreter=640,
         threads=7344,
         next_thread=8,
@@ -144,7 +144,7 @@ class Watched(NamedTuple):
     """Running instruction: its address; up to 3.10 its number, less than 0 before the first."""
 
 
-class Row(NamedTuple):
+class ThreadFrames(NamedTuple):
     """The Python frames of a thread at a moment, grouped by the interpreter loops that run them, both leaf first."""
 
     at_ns: int
@@ -182,7 +182,7 @@ def samples_of(pid: int, one_page_in: int = 1) -> bytes:
     return code.assembled()
 
 
-def program(layout: Layout, runtime: int, ring: int, pid: int, one_page_in: int = 1) -> bytes:
+def program(layout: InterpreterOffsets, runtime: int, ring: int, pid: int, one_page_in: int = 1) -> bytes:
     """The instructions of a program that also follows frames. ``runtime``: the address of the process's _PyRuntime;
     ``ring``: descriptor of the output ring; ``one_page_in``: see ``some_pages``.
     """
@@ -219,7 +219,7 @@ def _end(code: Assembler) -> None:
     code.add(EXIT)
 
 
-def _find_thread(code: Assembler, layout: Layout, runtime: int) -> None:
+def _find_thread(code: Assembler, layout: InterpreterOffsets, runtime: int) -> None:
     """Put the thread's innermost frame into ``_AT``, or leave. Threads of native code get a state for each call of
     Python, with the newest first.
     """
@@ -257,7 +257,7 @@ def _follow(code: Assembler, offset: int, otherwise: str) -> None:
     code.add(LOAD, _AT, TOP, _WORD)
 
 
-def _follow_frames(code: Assembler, layout: Layout) -> None:
+def _follow_frames(code: Assembler, layout: InterpreterOffsets) -> None:
     """Output frame by frame, until there is none; ``_AT`` is the one that could not be written, or 0."""
     copied = _WORD - layout.head
     code.add(MOVE, _COUNT)
@@ -289,7 +289,7 @@ def _read(code: Assembler, to: int, size: int, offset: int) -> None:
     code.call(_READ_USER)
 
 
-def rows_of(layout: Layout, told: bytes) -> tuple[int, Row]:
+def rows_of(layout: InterpreterOffsets, told: bytes) -> tuple[int, ThreadFrames]:
     """(thread, row) of the program's output."""
     at_ns, tid, count, rest = _HEAD.unpack_from(told)
     loops: list[tuple[Watched, ...]] = []
@@ -307,7 +307,7 @@ def rows_of(layout: Layout, told: bytes) -> tuple[int, Row]:
             loops.append(tuple(loop))
             loop = []
     whole = rest == 0 and not loop
-    return int(tid), Row(at_ns, tuple(loops), whole)
+    return int(tid), ThreadFrames(at_ns, tuple(loops), whole)
 
 
 def number_of(word: int) -> int:

@@ -27,7 +27,7 @@ from stepscope.tables.errors import CaptureError, FormatError
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator
 
-    from stepscope.native.cpython.bpf_program import Layout
+    from stepscope.native.cpython.bpf_program import InterpreterOffsets
 
 _RUNTIME, _CODE_TYPE = "_PyRuntime", "PyCode_Type"
 _LIBC = re.compile(r"lib(?:c|pthread)[.-].*")
@@ -75,7 +75,7 @@ def is_here(pid: int) -> bool:
     return len(numbers) == 1
 
 
-def layout_of(pid: int, root: str, runtime: Runtime) -> Layout:
+def layout_of(pid: int, root: str, runtime: Runtime) -> InterpreterOffsets:
     """The offsets of the fields of a process's CPython.
 
     Raises:
@@ -128,7 +128,9 @@ def _number_at(pid: int, root: str) -> int:
     raise CaptureError(f"process {pid}: unlike glibc, its C library does not say where threads store their ids")
 
 
-def _misfit(read: Callable[[int, int], bytes], layout: Layout, runtime: Runtime, tasks: Container[int]) -> str:
+def _misfit(
+    read: Callable[[int, int], bytes], layout: InterpreterOffsets, runtime: Runtime, tasks: Container[int]
+) -> str:
     """The part that does not match a layout; "" if threads of the process are found by their numbers, and any frames of
     one run code.
     """

@@ -79,7 +79,7 @@ class Memory:
 class Codes:
     """The code objects of a process."""
 
-    def __init__(self, memory: Memory, layout: python_code.Layout, code_type: int) -> None:
+    def __init__(self, memory: Memory, layout: python_code.CodeOffsets, code_type: int) -> None:
         self.inside = layout.inside
         self._memory = memory
         self._layout = layout

@@ -21,7 +21,7 @@ from stepscope.tables.thread_shot import PythonPlace, ThreadShot
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.native.cpython.bpf_program import Layout
+    from stepscope.native.cpython.bpf_program import InterpreterOffsets
 
 TRIES = 5
 _WORD, _U32 = struct.Struct("<Q"), struct.Struct("<I")
@@ -83,7 +83,7 @@ def _python_stacks(pid: int) -> tuple[dict[int, tuple[PythonPlace, ...]], str]:
 class _Reader:
     """Thread states and frames of one moment. Every page is read once."""
 
-    def __init__(self, memory: Memory, layout: Layout, codes: Codes) -> None:
+    def __init__(self, memory: Memory, layout: InterpreterOffsets, codes: Codes) -> None:
         self._memory = memory
         self._layout = layout
         self._codes = codes

@@ -30,7 +30,7 @@ class Rule(NamedTuple):
     code: bytes = b""
 
 
-class Row(NamedTuple):
+class UnwindRules(NamedTuple):
     """Rules in force at one instruction. The CFA is the caller's stack pointer. Registers by DWARF number; registers
     not listed are unchanged.
     """
@@ -140,7 +140,7 @@ class _State:
         self.saved: list[tuple[Rule | None, dict[int, Rule]]] = []
 
 
-def row(common: Common, instructions: Cursor, start: int, address: int) -> Row | None:
+def row(common: Common, instructions: Cursor, start: int, address: int) -> UnwindRules | None:
     """The rules at ``address`` in a function that begins at ``start``; None if the CFA is not defined.
 
     Raises:
@@ -154,7 +154,7 @@ def row(common: Common, instructions: Cursor, start: int, address: int) -> Row |
     if state.cfa is None:
         return None
     rules = [(number, rule) for number, rule in state.registers.items() if rule.how != "same"]
-    return Row(
+    return UnwindRules(
         cfa=state.cfa,
         saved=tuple((number, rule.offset) for number, rule in rules if rule.how == "offset"),
         others=tuple((number, rule) for number, rule in rules if rule.how != "offset"),

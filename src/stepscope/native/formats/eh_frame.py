@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.native.formats import call_frames
-from stepscope.native.formats.call_frames import Common, Cursor, Row, Rule
+from stepscope.native.formats.call_frames import Common, Cursor, Rule, UnwindRules
 from stepscope.tables.errors import FormatError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _LONG = 0xFFFFFFFF
 _FORM = 0x0F
 _LINKAGE = (".plt", ".plt.sec", ".plt.got", ".iplt")
 _X86_64 = 62
-_IN_LINKAGE = Row(
+_IN_LINKAGE = UnwindRules(
     cfa=Rule("register", number=7, offset=8),
     saved=((16, -8),),
     others=(),
@@ -52,7 +52,7 @@ class UnwindTable:
         linkage = [elf.sections[name] for name in _LINKAGE if name in elf.sections and elf.machine == _X86_64]
         self._linkage = [(section.address, section.address + section.size) for section in linkage]
         self._common: dict[int, Common] = {}
-        self._rows: dict[int, Row | None] = {}
+        self._rows: dict[int, UnwindRules | None] = {}
         self._starts = self._entries = np.empty(0, np.int64)
         self._data = elf.view_of(frames) if frames is not None else memoryview(b"")
         self._base = frames.address if frames is not None else 0
@@ -66,7 +66,7 @@ class UnwindTable:
         self._starts = table[:, 0] + header.address
         self._entries = table[:, 1] + header.address - self._base
 
-    def row(self, address: int) -> Row | None:
+    def row(self, address: int) -> UnwindRules | None:
         """The rules at an address; None if the table does not cover it.
 
         Cost: 20 us for a new address, 0.2 us for a repeated one.
@@ -81,7 +81,7 @@ class UnwindTable:
             self._rows[address] = found
         return self._rows[address]
 
-    def _find(self, address: int) -> Row | None:
+    def _find(self, address: int) -> UnwindRules | None:
         at = int(np.searchsorted(self._starts, address, side="right")) - 1
         if at < 0:
             return None

@@ -29,7 +29,7 @@ _NONE, _LONG, _NO_COLUMNS, _ONE_LINE = 15, 14, 13, 10
 """Kinds of location entries. Source: locations.md."""
 
 
-class Layout(Struct, frozen=True, kw_only=True):
+class CodeOffsets(Struct, frozen=True, kw_only=True):
     """Offsets of the fields of a code object. Bytes."""
 
     file: int
@@ -57,8 +57,10 @@ class Layout(Struct, frozen=True, kw_only=True):
 
 
 LAYOUTS = {
-    (3, 10): Layout(file=104, function=112, first_line=40, lines=120, instructions=48, inside=False, text=48, wide=72),
-    (3, 11): Layout(
+    (3, 10): CodeOffsets(
+        file=104, function=112, first_line=40, lines=120, instructions=48, inside=False, text=48, wide=72
+    ),
+    (3, 11): CodeOffsets(
         file=112,
         function=128,
         first_line=72,
@@ -72,7 +74,7 @@ LAYOUTS = {
         frame_code=32,
         frame_caller=48,
     ),
-    (3, 12): Layout(
+    (3, 12): CodeOffsets(
         file=112,
         function=128,
         first_line=68,
@@ -83,7 +85,7 @@ LAYOUTS = {
         wide=56,
         sizes=(76,),
     ),
-    (3, 13): Layout(
+    (3, 13): CodeOffsets(
         file=112,
         function=128,
         first_line=68,
@@ -140,7 +142,7 @@ class PythonCode(NamedTuple):
         return self.line_at(self.start + UNIT * at) if at >= 0 else self.first_line
 
 
-def read_code(read: Read, address: int, layout: Layout) -> PythonCode | None:
+def read_code(read: Read, address: int, layout: CodeOffsets) -> PythonCode | None:
     """The code object at an address; None if there is none."""
     size = max(layout.instructions, layout.lines) + _WORD.size
     head = read(address, size)
@@ -165,7 +167,7 @@ def read_code(read: Read, address: int, layout: Layout) -> PythonCode | None:
     )
 
 
-def names_used(read: Read, code: PythonCode, layout: Layout) -> frozenset[str]:
+def names_used(read: Read, code: PythonCode, layout: CodeOffsets) -> frozenset[str]:
     """The globals and attributes that a code object names."""
     word = read(code.address + layout.names, _WORD.size)
     address = _WORD.unpack(word)[0] if len(word) == _WORD.size else 0
@@ -187,7 +189,7 @@ def _bytes(read: Read, address: int) -> bytes | None:
     return data if len(data) == size else None
 
 
-def _text(read: Read, address: int, layout: Layout) -> str:
+def _text(read: Read, address: int, layout: CodeOffsets) -> str:
     size = _size(read, address)
     state = read(address + _STATE_AT, _U32.size)
     if not 0 < size <= _MAX_TEXT or len(state) < _U32.size:

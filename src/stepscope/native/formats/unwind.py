@@ -19,7 +19,7 @@ from stepscope.tables.errors import FormatError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.native.formats.call_frames import Row, Rule
+    from stepscope.native.formats.call_frames import Rule, UnwindRules
 
 MAX_FRAMES = 512
 MAX_SCAN_BYTES = 4096
@@ -55,7 +55,7 @@ class Code(NamedTuple):
 
     generated: bool
     """Flag: outside any file."""
-    row: Row | None
+    row: UnwindRules | None
     interpreter: bool = False
     """Flag: Python's evaluation loop, some of whose registers are needed."""
 
@@ -236,7 +236,7 @@ class _Machine:
         """Whether a value that could not be loaded lies beyond the saved part."""
         return any(isinstance(one, int) and one > self.base + len(self.stack) - WORD for one in what)
 
-    def leave(self, row: Row) -> bool:
+    def leave(self, row: UnwindRules) -> bool:
         """Move to the caller; return whether there is none.
 
         Raises:

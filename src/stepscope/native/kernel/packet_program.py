@@ -49,7 +49,7 @@ _FAMILY = 16
 _ARGUMENT = 8
 
 
-class Layout(Struct, frozen=True, kw_only=True):
+class KernelOffsets(Struct, frozen=True, kw_only=True):
     """Offsets in the kernel's structures."""
 
     v6: int
@@ -62,7 +62,7 @@ class Layout(Struct, frozen=True, kw_only=True):
     """In ``sk_buff``: its socket; -1: not known."""
 
 
-def layout(types: KernelTypes) -> Layout | None:
+def layout(types: KernelTypes) -> KernelOffsets | None:
     """The offsets in this kernel; None if one of them is not found."""
     common, net, inside = types.members("sock_common"), types.members("net"), types.members("ns_common")
     known = {"skc_family", "skc_v6_daddr", "skc_v6_rcv_saddr", "skc_net"} <= common.keys()
@@ -70,7 +70,7 @@ def layout(types: KernelTypes) -> Layout | None:
         return None
     if common["skc_v6_rcv_saddr"] - common["skc_v6_daddr"] != _V6_BYTES // 2:
         return None
-    return Layout(
+    return KernelOffsets(
         v6=common["skc_v6_daddr"],
         namespace=common["skc_net"],
         inode=net["ns"] + inside["inum"],
@@ -78,7 +78,7 @@ def layout(types: KernelTypes) -> Layout | None:
     )
 
 
-def sent_again(ring: int, where: Layout) -> bytes:
+def sent_again(ring: int, where: KernelOffsets) -> bytes:
     """The instructions for a segment that is sent again; ``ring``: descriptor of the ring for its records."""
     code = _begun()
     code.add(LOAD, _SOCKET, _EVENT)
@@ -88,7 +88,7 @@ def sent_again(ring: int, where: Layout) -> bytes:
     return code.assembled()
 
 
-def dropped(ring: int, where: Layout, *, ignored: Collection[int], receiver: bool) -> bytes:
+def dropped(ring: int, where: KernelOffsets, *, ignored: Collection[int], receiver: bool) -> bytes:
     """The instructions for a packet that is dropped.
 
     Args:
@@ -123,7 +123,7 @@ def _begun() -> Assembler:
     return code
 
 
-def _told(code: Assembler, ring: int, where: Layout) -> None:
+def _told(code: Assembler, ring: int, where: KernelOffsets) -> None:
     """Copy the record out: what in register 1, the socket and the reason in theirs."""
     code.jump(IF_EQUAL, _SOCKET, "other")
     code.add(STORE_32, TOP, 1, _AT + _WHAT)

@@ -24,7 +24,7 @@ LETTER, NARROW = 8.0, 680.0
 HEIGHT = 52
 
 
-class Part(NamedTuple):
+class BarPart(NamedTuple):
     """A part of a step or of a job."""
 
     css: str
@@ -38,11 +38,11 @@ def mean_step(components: Iterable[Component]) -> Chart | LeftOut:
     rows = charts.merged(components)
     if not rows:
         return LeftOut(name="mean-step", why="no steps were seen")
-    parts = [Part(charts.component_class(name), words.component_word(name), ratio, ns) for name, ratio, ns in rows]
+    parts = [BarPart(charts.component_class(name), words.component_word(name), ratio, ns) for name, ratio, ns in rows]
     return step("mean-step", "The mean step", parts)
 
 
-def step(name: str, title: str, rows: Sequence[Part], *, per: str = " per step") -> Chart:
+def step(name: str, title: str, rows: Sequence[BarPart], *, per: str = " per step") -> Chart:
     """A step, or a job, as one bar of its parts, in their order. ``per``: what follows their times."""
     whole = max(1.0, sum(row.ratio for row in rows))
     at, drawn = 0.0, []

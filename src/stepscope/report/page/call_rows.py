@@ -20,7 +20,7 @@ MIN_IN_HEAD = 0.005
 """Share of the windows' time from which a row stands there."""
 
 
-class Row(NamedTuple):
+class CallText(NamedTuple):
     """Calls of one kind, as text; columns as ``HEAD``."""
 
     thread: str
@@ -35,13 +35,13 @@ class Row(NamedTuple):
     failed: str
 
 
-def rows(calls: SystemCallsSummary) -> list[Row]:
+def rows(calls: SystemCallsSummary) -> list[CallText]:
     """All rows."""
     return [_row(one, calls.steps) for one in calls.rows]
 
 
-def _row(one: CallRow, steps: int) -> Row:
-    return Row(
+def _row(one: CallRow, steps: int) -> CallText:
+    return CallText(
         words.printable(one.thread or str(one.native)) + (" (steps)" if one.of_steps else ""),
         words.printable(one.call),
         words.printable(one.target),

@@ -28,7 +28,7 @@ MIN_GAIN = 1.1
 """Rate at best over that of now, from which the terminal shows it."""
 
 
-class Row(NamedTuple):
+class StageText(NamedTuple):
     """One stage, as text; columns as ``HEAD``."""
 
     stage: str
@@ -79,10 +79,10 @@ def head(report: Report) -> list[str]:
     return short(report.input_bound) if wait >= MIN_WAIT else []
 
 
-def rows(bound: InputBound) -> list[Row]:
+def rows(bound: InputBound) -> list[StageText]:
     """The stages, from the consumer to the sources."""
     return [
-        Row(
+        StageText(
             words.printable(stage.name),
             f"{words.printable(stage.file)}:{stage.line}" if stage.file else "",
             format_rate(stage.elements),

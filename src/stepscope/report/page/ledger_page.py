@@ -12,7 +12,7 @@ from stepscope.tables.units import format_ns
 
 if TYPE_CHECKING:
     from stepscope.model.report.report import Report
-    from stepscope.report.ledger_rows import Row
+    from stepscope.report.ledger_rows import ShownEntry
 
 NO_COLOUR = "else"
 """Component that stands for none: its colour belongs to no part of a step."""
@@ -33,7 +33,7 @@ def _turns(report: Report) -> Html:
         return Html()
     rows = turn_rows.rows(report.turns)
     bar = bars.step(
-        "turn", "The mean turn", [bars.Part(_css(row), row.label, row.ratio, row.ns) for row in rows], per=""
+        "turn", "The mean turn", [bars.BarPart(_css(row), row.label, row.ratio, row.ns) for row in rows], per=""
     )
     cells = [_cells(row, settled=False) for row in rows]
     said = f"Turns: {turn_rows.title(report.turns)}. A turn holds many steps: a fold, a trial, a prompt, an epoch."
@@ -43,9 +43,9 @@ def _turns(report: Report) -> Html:
     )
 
 
-def _ledger(title: str, rows: list[Row], *, first: bool) -> Html:
+def _ledger(title: str, rows: list[ShownEntry], *, first: bool) -> Html:
     whole = sum(row.ns for row in rows)
-    parts = [bars.Part(_css(row), row.label, row.ratio, row.ns) for row in rows]
+    parts = [bars.BarPart(_css(row), row.label, row.ratio, row.ns) for row in rows]
     bar = bars.step("job" if first else "maker", title, parts, per="")
     head = notes([f"{format_ns(whole)} from start to end."]) if first else Html("<h3>{}</h3>").format(title)
     settled = any(row.settled for row in rows)
@@ -54,11 +54,11 @@ def _ledger(title: str, rows: list[Row], *, first: bool) -> Html:
     return Html('<div class="card">{}{}{}</div>').format(head, bar.markup, table(names, cells, numeric=(1, 2)))
 
 
-def _css(row: Row) -> str:
+def _css(row: ShownEntry) -> str:
     return charts.component_class(row.component or NO_COLOUR)
 
 
-def _cells(row: Row, *, settled: bool) -> Html:
+def _cells(row: ShownEntry, *, settled: bool) -> Html:
     key = charts.Key(css=_css(row), kind="box", label="")
     explained = Html("<td>{}</td>").format(row.settled) if settled else Html()
     places = Html().join(place(where, before=" ") for where in row.where)

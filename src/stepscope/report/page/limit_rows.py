@@ -33,7 +33,7 @@ _BUSY = 0.05
 """Share of the CPUs in use by others from which that is said."""
 
 
-class Row(NamedTuple):
+class LimitText(NamedTuple):
     """One op, as text; columns as ``HEAD``."""
 
     op: str
@@ -48,13 +48,13 @@ class Row(NamedTuple):
     answer: str
 
 
-def rows(limits: Limits) -> list[Row]:
+def rows(limits: Limits) -> list[LimitText]:
     """The heaviest ops."""
     return [_row(op) for op in limits.ops[:SHOWN]]
 
 
-def _row(op: OpLimit) -> Row:
-    return Row(
+def _row(op: OpLimit) -> LimitText:
+    return LimitText(
         words.printable(op.type),
         ", ".join(words.printable(text) for text in op.inputs),
         f"{words.printable(op.file)}:{op.line}" if op.file else "",

@@ -51,7 +51,7 @@ class OpRow(NamedTuple):
     device: str
 
 
-class Row(NamedTuple):
+class OpText(NamedTuple):
     """Ops made by one line or layer, as text; columns as ``HEAD``."""
 
     maker: str
@@ -63,7 +63,7 @@ class Row(NamedTuple):
     where: str
 
 
-def rows(table: OpTable, count: int) -> list[Row]:
+def rows(table: OpTable, count: int) -> list[OpText]:
     """The first ``count`` makers, the sum of the others, and ops without a known maker; they add up to all op time."""
     shown = table.makers[:count]
     rest = table.named_ratio - sum(maker.ratio for maker in shown)
@@ -73,19 +73,19 @@ def rows(table: OpTable, count: int) -> list[Row]:
     return [*(_row(maker) for maker in shown), *others]
 
 
-def _sum(table: OpTable, what: str, ratio: float, types: str) -> Row:
-    return Row(what, format_ns(round(ratio * table.ns)), format_ratio(ratio), "", "", types, "")
+def _sum(table: OpTable, what: str, ratio: float, types: str) -> OpText:
+    return OpText(what, format_ns(round(ratio * table.ns)), format_ratio(ratio), "", "", types, "")
 
 
 def _types(types: Iterable[str]) -> str:
     return ", ".join(words.printable(name) for name in types)
 
 
-def _row(maker: MakerTime) -> Row:
+def _row(maker: MakerTime) -> OpText:
     layer = f"{words.printable(maker.layer)} ({words.printable(maker.layer_type)})" if maker.layer else ""
     place = Place(file=maker.file, line=maker.line, function=maker.function)
     where = words.place_text(place, short=True).removesuffix(" <module>") if maker.file else ""
-    return Row(
+    return OpText(
         layer or NO_LAYER,
         format_ns(maker.ns),
         format_ratio(maker.ratio),
@@ -119,7 +119,7 @@ def short(table: OpTable, count: int) -> list[str]:
     return found
 
 
-def line_rows(table: OpTable, count: int) -> list[Row]:
+def line_rows(table: OpTable, count: int) -> list[OpText]:
     """As ``rows``, with all layers and ops of one source line in one row."""
     groups: dict[tuple[str, int], list[MakerTime]] = {}
     for number, maker in enumerate(table.makers):

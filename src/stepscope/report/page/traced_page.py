@@ -72,7 +72,9 @@ def recorded(report: Report) -> Html:
 
 
 def _split(report: Report, traced: TracedSteps) -> Html:
-    shown = [bars.Part(part_class(p.part), traced_rows.part_word(p.part), p.ratio, p.ns_per_step) for p in traced.parts]
+    shown = [
+        bars.BarPart(part_class(p.part), traced_rows.part_word(p.part), p.ratio, p.ns_per_step) for p in traced.parts
+    ]
     said = ", ".join([traced_rows.whole(traced), *traced_rows.hidden_items(traced)])
     note = f"{said}{f' ({traced.name})' if traced.name else ''}."
     cost = next((c for c in report.overhead.captures if f"capture:{c.id}" == traced.capture), None)

@@ -25,7 +25,7 @@ from stepscope.tables.units import format_ns, format_ratio
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
-    from stepscope.derive.ledger.part import Ledger, Part
+    from stepscope.derive.ledger.part import Ledger, LedgerPart
     from stepscope.derive.steps.steps import Steps
     from stepscope.derive.view import SessionView
     from stepscope.model.report.ledger import Phase
@@ -108,12 +108,12 @@ def _entries(view: SessionView, ledger: Ledger) -> list[LedgerEntry]:
     ]
 
 
-def _places(view: SessionView, spots: Spots, part: Part) -> tuple[Place, ...]:
+def _places(view: SessionView, spots: Spots, part: LedgerPart) -> tuple[Place, ...]:
     found = (view.place(spot.file, spot.line, spot.end_line, spot.function) for spot in spots.of(part))
     return tuple(dict.fromkeys(found))
 
 
-def _text(view: SessionView, ledger: Ledger, part: Part) -> str:
+def _text(view: SessionView, ledger: Ledger, part: LedgerPart) -> str:
     """What a part is, beyond its name."""
     items = [_number(part), *_details(ledger, part)]
     by, until_ns = phase_lines.launched(view.session.manifest, ledger.worker)
@@ -129,13 +129,13 @@ def _text(view: SessionView, ledger: Ledger, part: Part) -> str:
     return "; ".join(item for item in items if item)
 
 
-def _pace(ledger: Ledger, part: Part) -> str:
+def _pace(ledger: Ledger, part: LedgerPart) -> str:
     """How the counted steps differ from the timed ones, which give them their parts."""
     alike = part.phase != "steps" or 1 / SAME_PACE <= ledger.pace <= SAME_PACE
     return "" if alike else f", which took {ledger.pace:.2g} times as long as the timed ones"
 
 
-def _without_stacks(ledger: Ledger, part: Part) -> int:
+def _without_stacks(ledger: Ledger, part: LedgerPart) -> int:
     """Time of a part outside of steps in which calls were counted and no stack was sampled."""
     if part.phase not in {"building", "between-steps", "end"}:
         return 0
@@ -144,14 +144,14 @@ def _without_stacks(ledger: Ledger, part: Part) -> int:
     return intervals.total(intervals.clip(part.spans, alone))
 
 
-def _number(part: Part) -> str:
+def _number(part: LedgerPart) -> str:
     word = NUMBERED[part.phase]
     if not word or not part.count:
         return ""
     return f"{part.count:,} {word}{'s' if part.count > 1 else ''}"
 
 
-def _details(ledger: Ledger, part: Part) -> list[str]:
+def _details(ledger: Ledger, part: LedgerPart) -> list[str]:
     match part.phase:
         case "start":
             said = ["the interpreter, and the program before it imports a framework"]
@@ -187,7 +187,7 @@ def _before(ledger: Ledger) -> str:
     return "all up to the first step: other imports, data, models; no stacks were sampled"
 
 
-def _doing(ledger: Ledger, part: Part) -> list[str]:
+def _doing(ledger: Ledger, part: LedgerPart) -> list[str]:
     """What a program without steps does by its stacks: whether it waits, and the function of a library that has most.
 
     JAX computes on its threads, for which Python waits; it compiles in one function.
@@ -212,7 +212,7 @@ def _doing(ledger: Ledger, part: Part) -> list[str]:
     return said
 
 
-def _within(ledger: Ledger, part: Part) -> list[str]:
+def _within(ledger: Ledger, part: LedgerPart) -> list[str]:
     """What records show of a large share of the time outside of steps."""
     times = [(word, _records_within(ledger, part, kind)) for kind, word in NAMED]
     edges = loop_edges.build(ledger.worker, ledger.threads)
@@ -225,7 +225,7 @@ def _share_text(what: str, ns: int) -> str:
     return f"{what} {format_ns(ns)} of it" if ns > 0 else ""
 
 
-def _records_within(ledger: Ledger, part: Part, kind: Kind) -> int:
+def _records_within(ledger: Ledger, part: LedgerPart, kind: Kind) -> int:
     """Time of the records of a kind within a part."""
     records = outside.on_threads(ledger.worker, ledger.threads)
     spans = outside.spans_of(records.take(records.kind == kind))

@@ -31,7 +31,7 @@ from stepscope.tables import layout
 from stepscope.tables.errors import SessionError, UsageError
 
 if TYPE_CHECKING:
-    from stepscope.server.session_catalogue import Entry
+    from stepscope.server.session_catalogue import ListedSession
     from stepscope.store.span_cache import Reader
 
 MAX_OPEN = 8
@@ -51,7 +51,7 @@ _CODE = (
 class Building:
     """A timeline being built."""
 
-    def __init__(self, entry: Entry, folder: Path, build: str) -> None:
+    def __init__(self, entry: ListedSession, folder: Path, build: str) -> None:
         """Start a process that builds it into ``folder``."""
         self.build = build
         self.folder = folder
@@ -120,7 +120,7 @@ class Timelines:
         self._shelf = Lock()
         """Protects ``_readers`` only and is held briefly, so that requests for tiles do not wait for a disk."""
 
-    def state(self, entry: Entry, wait_s: float = 0.0) -> Timeline:
+    def state(self, entry: ListedSession, wait_s: float = 0.0) -> Timeline:
         """The timeline of a session, or its progress; the first request starts the build.
 
         Raises:
@@ -158,7 +158,7 @@ class Timelines:
             if self._temporary is not None:
                 shutil.rmtree(self._temporary, ignore_errors=True)
 
-    def _renew(self, entry: Entry, kept: _Kept) -> None:
+    def _renew(self, entry: ListedSession, kept: _Kept) -> None:
         building = kept.building
         if building is not None:
             if not building.done.is_set():

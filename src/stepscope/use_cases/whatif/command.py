@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from stepscope.experiments import climb, interventions, plan, schedule
 from stepscope.experiments.climb import Rules
-from stepscope.experiments.schedule import Limits
+from stepscope.experiments.schedule import TimeLimits
 from stepscope.launcher import apply
 from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES, OF_MEMORY
 from stepscope.model.report.whatif import Choice
@@ -154,7 +154,7 @@ def _once(wanted: options.WhatIfOptions, recorded: Recorded) -> WhatIfReport | N
     traced = []
     if candidates:
         seconds = float("inf") if asked else wanted.most_s - recorded.spent_s
-        limits = Limits(seconds=seconds, rounds=wanted.most_rounds)
+        limits = TimeLimits(seconds=seconds, rounds=wanted.most_rounds)
         found = schedule.explore(candidates, recorded.measured, recorded.clock, limits, recorded.switched)
         stages.append(Stage(found=found))
     interrupted = any(stage.found.interrupted for stage in stages)
@@ -173,7 +173,7 @@ def _until_done(wanted: options.WhatIfOptions, recorded: Recorded) -> WhatIfRepo
         return plan.named(wanted.singles) if wanted.singles else _suggested(recorded, stage=stage, kept=kept)
 
     rules = Rules(seconds=wanted.most_s, rounds=wanted.most_rounds, changed=wanted.changed_results)
-    found = climb.climb(way.Job(recorded, candidates), recorded.clock, rules)
+    found = climb.climb(way.RecordedJob(recorded, candidates), recorded.clock, rules)
     if not found.suggested:
         return None
     return way.report(recorded, found, changed=wanted.changed_results)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stepscope.use_cases.whatif.runs import Ran
 
 
-class Job:
+class RecordedJob:
     """The job, for ``climb``."""
 
     def __init__(self, recorded: Recorded, candidates: Callable[[str, Kept], Sequence[Candidate]]) -> None:

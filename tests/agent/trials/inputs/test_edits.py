@@ -9,7 +9,7 @@ import pytest
 from tests.agent.conftest import Armed
 from tests.agent.trials.run_trial import run
 
-from stepscope.agent.trials.inputs.chain import Call
+from stepscope.agent.trials.inputs.chain import ChainCall
 from stepscope.agent.trials.inputs.edits import Edits
 
 PROGRAM = """import tensorflow as tf
@@ -28,9 +28,9 @@ print([batch.numpy().tolist() for batch in data], calls)
 ELEMENTS = "[[0, 5], [10, 15]]"
 
 
-def call(method: str, line: int, file: str = "/job/train.py") -> Call:
+def call(method: str, line: int, file: str = "/job/train.py") -> ChainCall:
     """A call of a chain, which makes a list longer by its name."""
-    found = Call(method, functools.partial(_appended, method), None)
+    found = ChainCall(method, functools.partial(_appended, method), None)
     found.file, found.line = file, line
     return found
 

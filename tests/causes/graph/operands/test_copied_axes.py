@@ -6,7 +6,7 @@ import pytest
 from tests.derive.graph_tables import Graph, Node, Tables
 
 from stepscope.causes.graph.operands import copied_axes
-from stepscope.causes.graph.operands.axis_parts import Axes, Part, copies, regrouped
+from stepscope.causes.graph.operands.axis_parts import Axes, AxisPart, copies, regrouped
 from stepscope.derive.graph.index import GraphIndex
 from stepscope.model.log.graph import UNKNOWN
 
@@ -111,12 +111,15 @@ def test_parts_are_regrouped_by_size() -> None:
     """One dimension may be unknown; two of them leave it open, unless the dimensions stay as they are."""
 
     def axes(*sizes: int) -> Axes:
-        return tuple((Part(size, 1 if size == COPIED else -1),) for size in sizes)
+        return tuple((AxisPart(size, 1 if size == COPIED else -1),) for size in sizes)
 
-    assert regrouped(axes(2, 3, 4), ((Part(6),), (Part(4),))) == ((Part(2), Part(3, 1)), (Part(4),))
-    assert regrouped(axes(UNKNOWN, 3, 4), ((Part(UNKNOWN),), (Part(4),))) == ((Part(UNKNOWN), Part(3, 1)), (Part(4),))
-    assert regrouped(axes(UNKNOWN, UNKNOWN), ((Part(UNKNOWN),), (Part(UNKNOWN),), (Part(2),))) is None
-    assert regrouped(axes(6, 4), ((Part(2),), (Part(12),))) == ((Part(2),), (Part(3), Part(4)))
+    assert regrouped(axes(2, 3, 4), ((AxisPart(6),), (AxisPart(4),))) == ((AxisPart(2), AxisPart(3, 1)), (AxisPart(4),))
+    assert regrouped(axes(UNKNOWN, 3, 4), ((AxisPart(UNKNOWN),), (AxisPart(4),))) == (
+        (AxisPart(UNKNOWN), AxisPart(3, 1)),
+        (AxisPart(4),),
+    )
+    assert regrouped(axes(UNKNOWN, UNKNOWN), ((AxisPart(UNKNOWN),), (AxisPart(UNKNOWN),), (AxisPart(2),))) is None
+    assert regrouped(axes(6, 4), ((AxisPart(2),), (AxisPart(12),))) == ((AxisPart(2),), (AxisPart(3), AxisPart(4)))
 
 
 def looped(*, state: str = "Fill", added: bool = False) -> tuple[Tables, Node, Node]:

@@ -13,7 +13,7 @@ from stepscope.derive.optrace.opgraph import layered
 SIZE = (200.0, 44.0)
 
 
-def _place(count: int, arrows: list[tuple[int, int]]) -> layered.Layout:
+def _place(count: int, arrows: list[tuple[int, int]]) -> layered.BoxPlaces:
     return layered.place([SIZE] * count, arrows, list(range(count)))
 
 

@@ -50,7 +50,7 @@ FEW_OPS = 8
 """With fewer, the look says nothing of the code that runs."""
 
 
-class Looks:
+class EagerOpLooks:
     """All looks of one process; ``tick`` on the agent's thread."""
 
     def __init__(self, state: AgentState, module: Foreign) -> None:
@@ -177,7 +177,7 @@ def attach(state: AgentState, module: Foreign) -> None:
     """Look at eager ops now and then."""
     why = lacking(module, FAST) or lacking(module, EXECUTE)
     if not why:
-        looks = Looks(state, module)
+        looks = EagerOpLooks(state, module)
         state.hooks.on_tick(looks.tick)
         state.hooks.on_finish(looks.end)
         state.hooks.on_uninstall(looks.end)

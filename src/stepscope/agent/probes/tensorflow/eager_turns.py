@@ -76,7 +76,7 @@ def _even(places: list[int]) -> bool:
     return apart[-1] <= EVEN_FACTOR * apart[len(apart) // 2]
 
 
-class Turns:
+class EagerTurns:
     """The looks of this process, and the op that they picked."""
 
     def __init__(self, state: AgentState, module: Foreign) -> None:
@@ -186,7 +186,7 @@ def attach(state: AgentState, module: Foreign) -> None:
     """Watch for a loop of which nothing is recorded."""
     why = lacking(module, EXECUTE)
     if not why:
-        turns = Turns(state, module)
+        turns = EagerTurns(state, module)
         state.hooks.on_tick(turns.tick)
         state.hooks.on_uninstall(turns.end)
     report(state, "eager_turns", why)

@@ -33,7 +33,7 @@ from stepscope.agent.probes.support import (
     user_stack,
 )
 from stepscope.agent.probes.tensorflow.signatures import change, text_of
-from stepscope.agent.probes.variants import NO_ITERATOR, Entry, grown, updates_of
+from stepscope.agent.probes.variants import NO_ITERATOR, FunctionState, grown, updates_of
 from stepscope.agent.shapes import LEAST_NS, shape_of, shapes_of, varies
 from stepscope.wire.doing import Doing
 from stepscope.wire.kinds import Flag, Kind
@@ -80,7 +80,7 @@ def attach_calls(state: AgentState, module: Foreign) -> None:
     if not why:
         entries = WeakIds()
 
-        def make(function: Foreign) -> Entry:
+        def make(function: Foreign) -> FunctionState:
             execution = shared(state).executions.get(function)
             python = getattr(function, "_python_function", None)
             where = defined(python)
@@ -88,7 +88,7 @@ def attach_calls(state: AgentState, module: Foreign) -> None:
             given = str(getattr(function, "_name", ""))
             text = given if given and owner(where["file"]) == "tensorflow" else name_of(python, given)
             name = state.name(("function", text, where["file"], where["line"]), text, **where)
-            return Entry(name if execution is None else execution.name, execution, {"text": text, **where})
+            return FunctionState(name if execution is None else execution.name, execution, {"text": text, **where})
 
         original = cls.__dict__["__call__"]
         hot = (int(Kind.FUNCTION), state.duty_cycle.light(Kind.FUNCTION, original))
@@ -104,13 +104,13 @@ def attach_concrete(state: AgentState, module: Foreign) -> None:
     if not why:
         entries = WeakIds()
 
-        def make(function: Foreign) -> Entry:
+        def make(function: Foreign) -> FunctionState:
             text = str(getattr(function, "name", "")) or "concrete function"
             if isinstance(getattr(function, "name", ""), bytes):
                 text = function.name.decode("utf-8", "replace")
             match = _INFERENCE.match(text)
             text = match.group(1) if match else text
-            return Entry(state.name(("concrete", text), text), None)
+            return FunctionState(state.name(("concrete", text), text), None)
 
         original = cls.__dict__["__call__"]
         hot = (int(Kind.FUNCTION), state.duty_cycle.light(Kind.FUNCTION, original))
@@ -119,7 +119,7 @@ def attach_concrete(state: AgentState, module: Foreign) -> None:
 
 
 def _wrap_call(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the needed ones
-    state: AgentState, original: Callable[..., Foreign], entries: WeakIds, make: Callable[[Foreign], Entry]
+    state: AgentState, original: Callable[..., Foreign], entries: WeakIds, make: Callable[[Foreign], FunctionState]
 ) -> Callable[..., Foreign]:
     """Wrap ``__call__`` of a Function, or of a ConcreteFunction."""
     local = shared(state).local
@@ -142,8 +142,8 @@ def _wrap_call(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the ne
     looked = state.guard("tf_function.batch")
     caller = sys._getframe
 
-    def meet(function: Foreign) -> Entry:
-        entry = Entry(0, None)
+    def meet(function: Foreign) -> FunctionState:
+        entry = FunctionState(0, None)
         with state.guard("tf_function.meet"):
             entry = make(function)
             signature = getattr(function, "structured_input_signature", None) or getattr(

@@ -25,7 +25,7 @@ SOURCE = "from_generator"
 """Method that begins a chain, and is known by its place like a transformation."""
 
 
-class Call:
+class ChainCall:
     """One call of a chain, as the program made it.
 
     ``before``: the dataset that it was made of; None: the call begins the chain.
@@ -73,14 +73,14 @@ class Chains:
         """Where it gets hold."""
         return [(DATASETS, self._attach)]
 
-    def last(self, dataset: Foreign) -> Optional[Call]:
+    def last(self, dataset: Foreign) -> Optional[ChainCall]:
         """The call that made a dataset, if the program made it by one of ``STAGES`` or ``SOURCE``."""
-        found: Optional[Call] = self._made.get(dataset)
+        found: Optional[ChainCall] = self._made.get(dataset)
         return found
 
-    def calls(self, dataset: Foreign) -> tuple[Foreign, list[Call]]:
+    def calls(self, dataset: Foreign) -> tuple[Foreign, list[ChainCall]]:
         """The dataset with which the known part of a chain begins, and the calls from there on, in their order."""
-        found: list[Call] = []
+        found: list[ChainCall] = []
         known = self.last(dataset)
         while known is not None:
             found.append(known)
@@ -95,7 +95,7 @@ class Chains:
             def stage(dataset: Foreign, *args: Foreign, **kwargs: Foreign) -> Foreign:
                 result = original(dataset, *args, **kwargs)
                 if result is not dataset and called_by_program():  # in debug mode, prefetch gives the dataset itself
-                    self._made.set(result, Call(name, Remake(original, args, kwargs), dataset))
+                    self._made.set(result, ChainCall(name, Remake(original, args, kwargs), dataset))
                 return result
 
             return stage
@@ -112,7 +112,7 @@ class Chains:
         def from_generator(*args: Foreign, **kwargs: Foreign) -> Foreign:
             result = original(*args, **kwargs)
             if called_by_program():
-                self._made.set(result, Call(SOURCE, None, None))
+                self._made.set(result, ChainCall(SOURCE, None, None))
             return result
 
         return from_generator

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stepscope.agent.core.foreign import Foreign
     from stepscope.agent.state import AgentState
     from stepscope.agent.trials.effect import Effect
-    from stepscope.agent.trials.inputs.chain import Call
+    from stepscope.agent.trials.inputs.chain import ChainCall
 
 _CALL = r"([a-z_]+)(@[0-9]+(?:#[0-9]+)?)"
 _MOVE, _ADD, _REMOVE = (re.compile(text + r"\Z") for text in (_CALL + "<" + _CALL, _CALL + r"\+(\w+)", "-" + _CALL))
@@ -78,7 +78,7 @@ class Edits:
             raise ValueError("input-edits:%s; expected FILE:EDIT;EDIT..." % argument)
         self._edits = [Edit(text) for text in edits.split(";")]
 
-    def missing(self, calls: list[Call]) -> str:
+    def missing(self, calls: list[ChainCall]) -> str:
         """The first call that is named and not in a chain, or there more than once; "" if there is none."""
         mine = self._names(calls)
         for edit in self._edits:
@@ -87,7 +87,7 @@ class Edits:
                     return wanted + (" is called more than once" if wanted + "#1" in mine else " isn't called")
         return ""
 
-    def made(self, calls: list[Call]) -> list[_Stage]:
+    def made(self, calls: list[ChainCall]) -> list[_Stage]:
         """The calls as they are with the edits. Those are in the chain, see ``missing``."""
         stages = [_Stage(name, calls[at].remake or _same) for at, name in enumerate(self._names(calls))]
         for edit in self._edits:
@@ -103,7 +103,7 @@ class Edits:
                 stages.insert(at + 1, _Stage(edit.what, _cache if edit.what == "cache" else _prefetch))
         return stages
 
-    def _names(self, calls: list[Call]) -> list[str]:
+    def _names(self, calls: list[ChainCall]) -> list[str]:
         """What each call is named; those of other files cannot be named."""
         plain = [
             "%s@%d" % (_same_method(call.method), call.line) if self._is_file(call.file) else call.method

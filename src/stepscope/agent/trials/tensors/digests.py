@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from stepscope.agent.core.foreign import Foreign
     from stepscope.agent.trials.effect import Effect
-from stepscope.agent.trials.tensors.watched import Call
+from stepscope.agent.trials.tensors.watched import WatchedCall
 
 MOST = 400
 """Tensors watched in one function, the inner ones included: each costs some 20 us in a run."""
@@ -91,7 +91,7 @@ class Digests:
 
     def __init__(self, effect: Effect) -> None:
         self._effect = effect
-        self.call: Call = NO_CALL
+        self.call: WatchedCall = NO_CALL
         """The call that runs."""
         self.off = False
         """Whether ops are made that are ours."""
@@ -210,7 +210,7 @@ class Digests:
         with self._effect.wall:
             self.see_argument(watched, self.call, array)
 
-    def see_argument(self, watched: Watched, call: Call, array: Foreign) -> None:
+    def see_argument(self, watched: Watched, call: WatchedCall, array: Foreign) -> None:
         """Look at a batch."""
         if call.phase in (AS_IT_COMES, WATCHING):
             watched.see_rows(array)

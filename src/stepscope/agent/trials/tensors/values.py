@@ -21,7 +21,7 @@ from stepscope.agent.trials import ending, xla
 from stepscope.agent.trials.effect import Effect
 from stepscope.agent.trials.support import FUNCTIONS, eager, replace
 from stepscope.agent.trials.tensors.digests import HEAVY, Digests
-from stepscope.agent.trials.tensors.watched import AS_IT_COMES, NO_CALL, OFF, SAME_BATCH, WATCHING, Call, Watched
+from stepscope.agent.trials.tensors.watched import AS_IT_COMES, NO_CALL, OFF, SAME_BATCH, WATCHING, Watched, WatchedCall
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -128,12 +128,12 @@ class ValueTrial:
         return AS_IT_COMES if counted.calls <= STEPS else OFF
 
     def _begin(self, counted: Counted, phase: str, arguments: Foreign) -> None:
-        call = self.digests.call = Call(counted.key, next(self._numbers), phase)
+        call = self.digests.call = WatchedCall(counted.key, next(self._numbers), phase)
         if phase != OFF:
             with self.effect.wall:
                 self._see_arguments(counted, call, arguments)
 
-    def _see_arguments(self, counted: Counted, call: Call, arguments: Foreign) -> None:
+    def _see_arguments(self, counted: Counted, call: WatchedCall, arguments: Foreign) -> None:
         for place, value in enumerate(itertools.islice(_arrays(arguments), ARGUMENTS)):
             watched = counted.arguments.get(place)
             if watched is None:
@@ -156,7 +156,7 @@ class ValueTrial:
             self.digests.off = False
         counted.why = "a call on the same batch failed"
         for _ in range(AGAIN):
-            self.digests.call = Call(counted.key, next(self._numbers), SAME_BATCH)
+            self.digests.call = WatchedCall(counted.key, next(self._numbers), SAME_BATCH)
             try:
                 repeat()
             finally:

@@ -20,7 +20,7 @@ AS_IT_COMES, SAME_BATCH, WATCHING, OFF = "as-it-comes", "same-batch", "watching"
 """Phases of a call: a usual one; one with the batch of the call before; one of which only the input is looked at."""
 
 
-class Call:
+class WatchedCall:
     """One call of a compiled function, or run of a session, by the program."""
 
     __slots__ = ("key", "number", "phase")
@@ -32,7 +32,7 @@ class Call:
         self.phase = phase
 
 
-NO_CALL = Call("", 0, OFF)
+NO_CALL = WatchedCall("", 0, OFF)
 
 
 class Watched:
@@ -66,7 +66,7 @@ class Watched:
         self.recurring: list[float] = []
         """Share of rows of each batch that earlier batches had."""
 
-    def see(self, call: Call, array: Foreign) -> None:
+    def see(self, call: WatchedCall, array: Foreign) -> None:
         """Look at a value."""
         self.key = call.key
         kept = self.same if call.phase == SAME_BATCH else self.natural

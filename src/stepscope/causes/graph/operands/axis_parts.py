@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-class Part(Struct, frozen=True):
+class AxisPart(Struct, frozen=True):
     """Part of a dimension."""
 
     size: int
@@ -35,12 +35,12 @@ class Part(Struct, frozen=True):
 
 Key = tuple[int, int]
 """A tensor: row of its node, and which of its outputs."""
-Axis = tuple[Part, ...]
+Axis = tuple[AxisPart, ...]
 """A dimension; empty: one element."""
 Axes = tuple[Axis, ...]
 
 
-def copies(axes: Axes) -> tuple[Part, ...]:
+def copies(axes: Axes) -> tuple[AxisPart, ...]:
     """The parts of a tensor's dimensions that are copies."""
     return tuple(part for axis in axes for part in axis if part.copied)
 
@@ -70,18 +70,18 @@ def regrouped(axes: Axes, plain: Axes) -> Axes | None:
     return tuple(next(given) if axis else () for axis in plain)
 
 
-def _take(parts: list[Part], size: int, *, last: bool) -> Axis | None:
+def _take(parts: list[AxisPart], size: int, *, last: bool) -> Axis | None:
     """Take parts of this size in all off one end; None, and nothing is taken, if no parts have it."""
-    taken: list[Part] = []
+    taken: list[AxisPart] = []
     left, rest = size, list(parts)
     while left > 1:
         part = rest.pop(-1 if last else 0) if rest else None
         if part is None or part.size <= 0 or (left % part.size and part.size % left):
             return None
         if part.size > left:
-            over = Part(part.size // left, part.maker)
+            over = AxisPart(part.size // left, part.maker)
             rest.insert(len(rest) if last else 0, over)
-            part = Part(left, part.maker)
+            part = AxisPart(left, part.maker)
         taken.insert(0 if last else len(taken), part)
         left //= part.size
     parts[:] = rest
@@ -110,13 +110,13 @@ def together(every: Iterable[Axis], plain: Axis) -> Axis:
         return plain if not plain else ()
     if all(part.copied for axis in large for part in axis):
         own = size_of(large[0])
-        return large[0] if own in {size_of(plain), UNKNOWN} else (Part(size_of(plain), large[0][0].maker),)
+        return large[0] if own in {size_of(plain), UNKNOWN} else (AxisPart(size_of(plain), large[0][0].maker),)
     differing = [axis for axis in large if not all(part.copied for part in axis)]
     sizes = {tuple(part.size for part in axis) for axis in differing}
     if len(sizes) != 1 or size_of(differing[0]) not in {size_of(plain), UNKNOWN}:
         return plain
     return tuple(
-        differing[0][i] if all(axis[i].copied for axis in differing) else Part(differing[0][i].size)
+        differing[0][i] if all(axis[i].copied for axis in differing) else AxisPart(differing[0][i].size)
         for i in range(len(differing[0]))
     )
 

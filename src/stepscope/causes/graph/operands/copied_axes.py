@@ -17,7 +17,7 @@ import msgspec
 
 from stepscope.causes.graph import invariant_work_in_loop
 from stepscope.causes.graph.operands import inward
-from stepscope.causes.graph.operands.axis_parts import Part, copies, joined, leading, regrouped, size_of, together
+from stepscope.causes.graph.operands.axis_parts import AxisPart, copies, joined, leading, regrouped, size_of, together
 from stepscope.derive.graph.independent_loops import WHILE
 from stepscope.derive.graph.index import NOT_FOUND
 from stepscope.model.log.graph import UNKNOWN, attributes_of
@@ -80,13 +80,13 @@ def _of_batches(index: GraphIndex, inputs: Mapping[Key, StepInput]) -> dict[Key,
         if one.copies <= 1 or size == 1:
             continue
         known = max(one.distinct, size // one.copies) if size != UNKNOWN else one.distinct or UNKNOWN
-        copied = Part(one.copies, row)
+        copied = AxisPart(one.copies, row)
         if one.every:
-            first: Axis = (Part(size, row),)
+            first: Axis = (AxisPart(size, row),)
         elif one.block:
-            first = (Part(known), copied)
+            first = (AxisPart(known), copied)
         else:
-            first = (copied, Part(one.distinct or UNKNOWN))
+            first = (copied, AxisPart(one.distinct or UNKNOWN))
             if not one.distinct:
                 graph = int(index.table.graph[row])
                 other = mixed.setdefault(graph, (row, slot))
@@ -94,7 +94,7 @@ def _of_batches(index: GraphIndex, inputs: Mapping[Key, StepInput]) -> dict[Key,
                     continue
                 made.pop(other, None)
                 mixed[graph] = row, slot
-        made[row, slot] = (first, *(() if size == 1 else (Part(size),) for size in one.shape))
+        made[row, slot] = (first, *(() if size == 1 else (AxisPart(size),) for size in one.shape))
     return made
 
 
@@ -113,7 +113,7 @@ class _Copies:
         row, slot = key
         specs = self._table.specs_of(row) if row != NOT_FOUND else ()
         shape = specs[slot].shape if slot < len(specs) else None
-        return None if shape is None else tuple(() if size == 1 else (Part(size),) for size in shape)
+        return None if shape is None else tuple(() if size == 1 else (AxisPart(size),) for size in shape)
 
     def inputs(self, row: int) -> list[Key]:
         """The tensors that a node takes."""
@@ -229,7 +229,7 @@ class _Copies:
     def _copied(self, row: int, kind: str, inputs: Sequence[Key], plain: Axes) -> Axes | None:
         first = self.axes(inputs[0])
         if kind == "Fill":
-            return tuple(tuple(Part(part.size, row) for part in axis) for axis in plain)
+            return tuple(tuple(AxisPart(part.size, row) for part in axis) for axis in plain)
         if kind in {"Pack", "ConcatV2"}:
             return self._stacked(row, kind, inputs, plain)
         if first is None:
@@ -243,12 +243,12 @@ class _Copies:
             if times == 1 or (old == new and old != UNKNOWN) or not after:
                 made.append(before)
             elif not before:
-                made.append((Part(new, row),))
+                made.append((AxisPart(new, row),))
             elif kind != "Tile" or (times == old == UNKNOWN):
                 made.append(before if kind != "Tile" else after)
             else:
                 known = new // old if times == UNKNOWN and UNKNOWN not in (old, new) and old else times
-                made.append((Part(known, row), *before))
+                made.append((AxisPart(known, row), *before))
         return tuple(made)
 
     def _stacked(self, row: int, kind: str, inputs: Sequence[Key], plain: Axes) -> Axes | None:
@@ -267,9 +267,9 @@ class _Copies:
             return None
         one = len(set(parts)) == 1 and len(parts) > 1
         if kind == "Pack":
-            mine: Axis = (Part(len(parts), row),) if one else plain[at]
+            mine: Axis = (AxisPart(len(parts), row),) if one else plain[at]
             return (*rest[:at], mine, *rest[at:])
-        mine = (Part(len(parts), row), *(every[0] or rest)[at]) if one else plain[at]
+        mine = (AxisPart(len(parts), row), *(every[0] or rest)[at]) if one else plain[at]
         return (*rest[:at], mine, *rest[at + 1 :])
 
     def _product(self, row: int, kind: str, inputs: Sequence[Key], plain: Axes) -> Axes | None:

@@ -23,7 +23,7 @@ from stepscope.wire.replayed_ops import REDUCTIONS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from stepscope.causes.graph.operands.axis_parts import Axes, Key, Part
+    from stepscope.causes.graph.operands.axis_parts import Axes, AxisPart, Key
     from stepscope.causes.graph.operands.step_inputs import StepInput
     from stepscope.causes.graph.operands.wasteful_work import Waste
     from stepscope.derive.graph.full_shapes import FullShapes
@@ -97,16 +97,16 @@ class _Found:
     def _inputs(self, row: int) -> list[Key]:
         return list(zip(self._table.inputs_of(row).tolist(), self._table.slots_of(row).tolist(), strict=True))
 
-    def _counted(self, axes: Axes) -> tuple[Part, ...]:
+    def _counted(self, axes: Axes) -> tuple[AxisPart, ...]:
         """The copies, without those that a gradient's node made, or that are made once."""
         return tuple(p for p in copies(axes) if not self._index.is_gradient(p.maker) and p.size not in {0, 1})
 
-    def _number(self, parts: Iterable[Part]) -> int:
+    def _number(self, parts: Iterable[AxisPart]) -> int:
         """Of copies; 0: unknown."""
         sizes = [self._samples if part.size == UNKNOWN else part.size for part in parts]
         return prod(sizes)
 
-    def _work(self, row: int, waste: Waste, made: tuple[Part, ...], whole: float) -> WastefulWork:
+    def _work(self, row: int, waste: Waste, made: tuple[AxisPart, ...], whole: float) -> WastefulWork:
         """``whole``: share of the op's work that the copies have in common."""
         number = self._number(made)
         part = whole * (1 - 1 / (number or UNCOUNTED))
@@ -116,7 +116,7 @@ class _Found:
         seen = next((self._given[maker] for maker in makers if maker in self._given), None)
         return WastefulWork(op=row, waste=waste, makers=makers, copies=number, part=part, least=least, seen=seen)
 
-    def _shared(self, row: int, position: int) -> tuple[Part, ...]:
+    def _shared(self, row: int, position: int) -> tuple[AxisPart, ...]:
         """Copies along the batch of an operand, whose result is none."""
         axes = self._known.get(self._inputs(row)[position], ())
         return self._counted(axes[:-MATRIX])

@@ -60,7 +60,7 @@ INSTALLED = ("/site-packages/", "/dist-packages/", "dummy_file_name")
 """Parts of the paths of files that are no program's own; JAX writes a path for compiled functions only."""
 
 
-class Call(Struct, frozen=True, kw_only=True):
+class CalledFunction(Struct, frozen=True, kw_only=True):
     """A Python function of the program."""
 
     function: str
@@ -76,14 +76,14 @@ class Call(Struct, frozen=True, kw_only=True):
 class Producer(Struct, frozen=True, kw_only=True):
     """Who makes the batches that the steps wait for."""
 
-    call: Call
+    call: CalledFunction
     ratio: float
     """Share of the wait in which it runs."""
     receiving_ratio: float
     """Share of its time in which it reads from a socket."""
 
 
-def shares(trace: OpTrace, domain: Domain, line: int, steps: I64, windows: Intervals) -> Mapping[Call, float]:
+def shares(trace: OpTrace, domain: Domain, line: int, steps: I64, windows: Intervals) -> Mapping[CalledFunction, float]:
     """The calls of the loop on a line, with their share of some times, largest first. ``steps``: their starts."""
     total = intervals.total(windows)
     if line < 0 or not total:
@@ -91,7 +91,7 @@ def shares(trace: OpTrace, domain: Domain, line: int, steps: I64, windows: Inter
     mine = np.zeros(len(domain.host), np.bool_)
     mine[trace.lines[line].slice] = True
     outer = _directly_inside_a_step(trace, domain, steps, np.flatnonzero(mine & domain.loop_python))
-    found: Counter[Call] = Counter()
+    found: Counter[CalledFunction] = Counter()
     spent = intervals.clipped_sum(trace.events.start_ns[outer], trace.events.end_ns[outer], windows)
     for row, ns in zip(outer.tolist(), spent.tolist(), strict=True):
         call = call_of(trace, row)
@@ -122,16 +122,18 @@ def producer(trace: OpTrace, domain: Domain, line: int, waiting: Intervals) -> P
     return Producer(call=call, ratio=min(1.0, ns / total), receiving_ratio=received[call] / ns)
 
 
-def call_of(trace: OpTrace, row: int) -> Call | None:
+def call_of(trace: OpTrace, row: int) -> CalledFunction | None:
     """The Python function of an event; None for one written in C."""
     match = _CALL.fullmatch(_name(trace, row))
-    return Call(function=match["function"], file=match["file"], line=int(match["line"])) if match else None
+    return CalledFunction(function=match["function"], file=match["file"], line=int(match["line"])) if match else None
 
 
-def _by_maker(trace: OpTrace, domain: Domain, rows: I64, own: I64) -> tuple[Counter[Call], Counter[Call]]:
+def _by_maker(
+    trace: OpTrace, domain: Domain, rows: I64, own: I64
+) -> tuple[Counter[CalledFunction], Counter[CalledFunction]]:
     """(time that each function spends, itself or in the library, without waits for threads; its part in sockets)."""
-    made: Counter[Call] = Counter()
-    received: Counter[Call] = Counter()
+    made: Counter[CalledFunction] = Counter()
+    received: Counter[CalledFunction] = Counter()
     known: dict[tuple[int, int], _Maker] = {}
     program = _of_program(trace)
     for row in rows.tolist():
@@ -161,7 +163,7 @@ def _of_program(trace: OpTrace) -> frozenset[str]:
 class _Maker(NamedTuple):
     """Who a call works for."""
 
-    call: Call | None = None
+    call: CalledFunction | None = None
     """The nearest function outside the standard library and NumPy."""
     by_socket: bool = False
     """Whether a function of sockets stands between."""

@@ -55,7 +55,7 @@ class Function(Struct, frozen=True, kw_only=True):
         return max(0.0, 1 - self.work_ns / self.run_ns) if self.run_ns else 0.0
 
 
-class Calls(Struct, frozen=True, kw_only=True):
+class PipelineCalls(Struct, frozen=True, kw_only=True):
     """The calls of the pipeline that fed the steps. Shapes: [call], rows rising."""
 
     row: I64
@@ -76,7 +76,7 @@ class Calls(Struct, frozen=True, kw_only=True):
         return np.flatnonzero(self.path == self.paths.index(path))
 
 
-class Work(Struct, frozen=True, kw_only=True):
+class WorkByStage(Struct, frozen=True, kw_only=True):
     """Work by stage. Times in ns, summed over threads."""
 
     self_ns: Mapping[Path, int]
@@ -96,7 +96,7 @@ def _path(name: str) -> Path:
     return tuple(_INDEX.sub("", p) if _MANY.search(_INDEX.sub("", p)) else p for p in parts)
 
 
-def build(trace: OpTrace, domain: Domain, waits: Waits, steps: Intervals) -> Calls | None:
+def build(trace: OpTrace, domain: Domain, waits: Waits, steps: Intervals) -> PipelineCalls | None:
     """The calls of the pipeline that fed the steps; None if none was recorded.
 
     Of several pipelines (training and validation) it is the one that delivered most batches within the steps, if any
@@ -126,7 +126,7 @@ def build(trace: OpTrace, domain: Domain, waits: Waits, steps: Intervals) -> Cal
     stage = np.array(position, np.int64)[which]
     mine = stage >= 0
     rows = rows[mine]
-    return Calls(
+    return PipelineCalls(
         row=rows,
         dur_ns=trace.events.dur_ns[rows],
         path=stage[mine],
@@ -180,7 +180,7 @@ def _datasets(trace: OpTrace, rows: I64, path: I64, paths: tuple[Path, ...]) -> 
     return {paths[path[i]]: texts[code] for i in first.tolist() if (code := int(codes[rows[i]])) >= 0}
 
 
-def work(trace: OpTrace, domain: Domain, calls: Calls) -> Work:
+def work(trace: OpTrace, domain: Domain, calls: PipelineCalls) -> WorkByStage:
     """Working time of each stage."""
     events = trace.events
     produced = _named(trace, domain, lambda name: name.endswith(_PRODUCE) and "/" not in name)
@@ -207,14 +207,14 @@ def work(trace: OpTrace, domain: Domain, calls: Calls) -> Work:
         rows = produced[owner[produced] == i] if i in parallel else calls.row[calls.path == i]
         self_ns[path] = int(np.maximum(own[rows], 0).sum())
         self_ns[path] += int(runs.after_ns[(runs.stage == i) & runs.later].sum()) if i in parallel else 0
-    return Work(
+    return WorkByStage(
         self_ns=self_ns,
         parallel=frozenset(calls.paths[i] for i in parallel),
         functions=_functions(trace, domain, runs, calls.paths),
     )
 
 
-def _makers(domain: Domain, calls: Calls, stage: Bool, produced: I64) -> I64:
+def _makers(domain: Domain, calls: PipelineCalls, stage: Bool, produced: I64) -> I64:
     """The stage for which each ``...Produce`` works: the caller of the stages inside, else the stage around it."""
     position = {path: i for i, path in enumerate(calls.paths)}
     caller = np.array([position.get(above(path), -1) for path in calls.paths], np.int64)

@@ -14,7 +14,7 @@ from stepscope.derive.optrace.host import stage_calls
 from stepscope.readers.iterator_model import IteratorModelData, Node
 
 if TYPE_CHECKING:
-    from stepscope.derive.optrace.host.stage_calls import Calls, Function, Path, Work
+    from stepscope.derive.optrace.host.stage_calls import Function, Path, PipelineCalls, WorkByStage
 
 
 class StageNode(Struct, frozen=True, kw_only=True):
@@ -71,12 +71,12 @@ class Tree(Struct, frozen=True, kw_only=True):
         return ns / max(1, self.batches)
 
 
-def build(calls: Calls, work: Work) -> Tree:
+def build(calls: PipelineCalls, work: WorkByStage) -> Tree:
     """The tree of some calls."""
     return Tree(root=_node(min(calls.paths, key=len), calls, work), batches=calls.batches)
 
 
-def _node(path: Path, calls: Calls, work: Work) -> StageNode:
+def _node(path: Path, calls: PipelineCalls, work: WorkByStage) -> StageNode:
     mine = calls.rows_of(path)
     known = calls.buffered[mine]
     known = known[known >= 0]

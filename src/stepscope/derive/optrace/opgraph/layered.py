@@ -31,7 +31,7 @@ MOST_BENDS = 4_000
 Point = tuple[float, float]
 
 
-class Layout(Struct, frozen=True, kw_only=True):
+class BoxPlaces(Struct, frozen=True, kw_only=True):
     """Places. Each is the box's upper left corner."""
 
     corners: tuple[Point, ...]
@@ -43,7 +43,7 @@ class Layout(Struct, frozen=True, kw_only=True):
     """Arrows that lead upwards: they close circles."""
 
 
-def place(sizes: Sequence[Point], arrows: Sequence[tuple[int, int]], order: Sequence[int]) -> Layout:
+def place(sizes: Sequence[Point], arrows: Sequence[tuple[int, int]], order: Sequence[int]) -> BoxPlaces:
     """Place boxes.
 
     Args:
@@ -52,7 +52,7 @@ def place(sizes: Sequence[Point], arrows: Sequence[tuple[int, int]], order: Sequ
         order: which of several boxes comes first where arrows do not say: by time.
     """
     if not sizes:
-        return Layout(corners=(), width=0.0, height=0.0, ways={}, back=frozenset())
+        return BoxPlaces(corners=(), width=0.0, height=0.0, ways={}, back=frozenset())
     back = _back(len(sizes), arrows, order)
     down = [(b, a) if (a, b) in back else (a, b) for a, b in arrows]
     down = list(dict.fromkeys(down))
@@ -222,7 +222,7 @@ class _Drawing:
         means = [mean for mean, _, members in blocks for _ in range(members)]
         return [mean + shift for mean, shift in zip(means, offsets, strict=True)]
 
-    def layout(self, arrows: Sequence[tuple[int, int]], back: frozenset[tuple[int, int]]) -> Layout:
+    def layout(self, arrows: Sequence[tuple[int, int]], back: frozenset[tuple[int, int]]) -> BoxPlaces:
         """The result, moved to the origin."""
         boxes = range(len(self.sizes))
         left = min(x - w / 2 for x, w in zip(self.x, self.widths, strict=True))
@@ -246,7 +246,7 @@ class _Drawing:
             return (*points, (self.x[b] - left, bottom))
 
         ways = {(a, b): way(b, a)[::-1] if (a, b) in back else way(a, b) for a, b in arrows}
-        return Layout(corners=tuple(map(corner, boxes)), width=right - left, height=at - GAP_Y, ways=ways, back=back)
+        return BoxPlaces(corners=tuple(map(corner, boxes)), width=right - left, height=at - GAP_Y, ways=ways, back=back)
 
 
 def _inversions(values: Sequence[float]) -> int:

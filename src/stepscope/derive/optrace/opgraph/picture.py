@@ -16,7 +16,7 @@ from stepscope.derive.optrace.opgraph.scopes import ROOT
 
 if TYPE_CHECKING:
     from stepscope.derive.optrace.opgraph.folding import Folded
-    from stepscope.derive.optrace.opgraph.layered import Layout, Point
+    from stepscope.derive.optrace.opgraph.layered import BoxPlaces, Point
 
 BOX = (214.0, 44.0)
 """Size of an op or a folded group: two lines of text."""
@@ -50,7 +50,7 @@ def build(folded: Folded) -> Picture:
     for at, arrow in enumerate(folded.arrows):
         arrows[folded.items[arrow.source].outer].append(at)
     sizes: dict[int, Point] = {}
-    inside: dict[int, Layout] = {}
+    inside: dict[int, BoxPlaces] = {}
     for at in range(len(folded.items) - 1, -1, -1):  # groups stand before what they hold
         item = folded.items[at]
         sizes[at] = BOX
@@ -85,7 +85,7 @@ def build(folded: Folded) -> Picture:
     )
 
 
-def _of(folded: Folded, members: list[int], arrows: list[int], sizes: dict[int, Point]) -> Layout:
+def _of(folded: Folded, members: list[int], arrows: list[int], sizes: dict[int, Point]) -> BoxPlaces:
     """The drawing of the members of one group."""
     position = {at: i for i, at in enumerate(members)}
     pairs = [(position[folded.arrows[a].source], position[folded.arrows[a].target]) for a in arrows]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.optrace.steps import traced_steps
-from stepscope.derive.optrace.steps.host_runs import Work
+from stepscope.derive.optrace.steps.host_runs import HostWork
 from stepscope.derive.optrace.steps.step_periods import Periods
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ MIN_LAG = 0.1
 """Of a step: how long after a step of the host its work must go on for the host to be ahead."""
 
 
-def follow(trace: OpTrace, periods: Periods, work: Work) -> Periods:
+def follow(trace: OpTrace, periods: Periods, work: HostWork) -> Periods:
     """The periods of the device's work, if the host runs ahead of it; else the host's."""
     steps = next(iter(traced_steps.find(trace)), None)
     if steps is None or steps.how not in _OF_HOST or len(steps) < traced_steps.MIN_CALLS:
@@ -56,13 +56,15 @@ def follow(trace: OpTrace, periods: Periods, work: Work) -> Periods:
     )
 
 
-def of_launches(launches: Launches) -> Work:
+def of_launches(launches: Launches) -> HostWork:
     """The work whose launches are known."""
     known = launches.known
-    return Work(called_ns=launches.called_ns[known], start_ns=launches.start_ns[known], end_ns=launches.end_ns[known])
+    return HostWork(
+        called_ns=launches.called_ns[known], start_ns=launches.start_ns[known], end_ns=launches.end_ns[known]
+    )
 
 
-def _bounds(steps: Steps, work: Work) -> tuple[I64, I64]:
+def _bounds(steps: Steps, work: HostWork) -> tuple[I64, I64]:
     """(start of the first, end of the last work launched in each step); -1 for a step without work."""
     step = np.searchsorted(steps.start_ns, work.called_ns, side="right") - 1
     within = (step >= 0) & (work.called_ns < (steps.start_ns + steps.dur_ns)[np.maximum(step, 0)])

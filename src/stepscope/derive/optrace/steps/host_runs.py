@@ -27,7 +27,7 @@ _OLDER_QUEUES = "::ExecuteHelper"
 """Ends of the names of the calls that queue a run; the client's name before it has changed over the years."""
 
 
-class Work(Struct, frozen=True, kw_only=True):
+class HostWork(Struct, frozen=True, kw_only=True):
     """Pieces of work with the time at which each was called for. Shapes: [work]."""
 
     called_ns: I64
@@ -35,7 +35,7 @@ class Work(Struct, frozen=True, kw_only=True):
     end_ns: I64
 
 
-def build(trace: OpTrace) -> Work | None:
+def build(trace: OpTrace) -> HostWork | None:
     """The runs on the host; None if it has none, or their calls are not known."""
     rows, numbers = trace.ints_of(StatName.RUN_ID)
     called = _calls(trace)
@@ -51,7 +51,7 @@ def build(trace: OpTrace) -> Work | None:
     called = called[:both]  # the last ones run after it
     if (start < called).any():
         return None
-    return Work(called_ns=called, start_ns=start, end_ns=end)
+    return HostWork(called_ns=called, start_ns=start, end_ns=end)
 
 
 def _calls(trace: OpTrace) -> I64:

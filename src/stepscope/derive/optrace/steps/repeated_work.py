@@ -41,7 +41,7 @@ _ONCE = ("Optimizer.step#",)
 """What a framework itself puts around a part that each step has once. Source: PyTorch, torch/optim/optimizer.py."""
 
 
-class Turns(Struct, frozen=True, kw_only=True):
+class TurnCalls(Struct, frozen=True, kw_only=True):
     """The calls that begin the turns of a loop."""
 
     name: str
@@ -56,7 +56,7 @@ class Turns(Struct, frozen=True, kw_only=True):
     """Time of all events of their level, from the first turn on."""
 
 
-def find(trace: OpTrace) -> Turns | None:
+def find(trace: OpTrace) -> TurnCalls | None:
     """The repeated work of the thread that runs the loop; None if no thread repeats anything for most of its time."""
     found = [turns for line in _threads(trace) if (turns := _of_line(trace, line)) is not None]
     most = max((turns.busy_ns for turns in found), default=0)
@@ -70,7 +70,7 @@ def _threads(trace: OpTrace) -> Iterator[Line]:
             yield line
 
 
-def _of_line(trace: OpTrace, line: Line) -> Turns | None:
+def _of_line(trace: OpTrace, line: Line) -> TurnCalls | None:
     """The outermost level of a thread on which calls repeat."""
     start, dur = trace.events.start_ns[line.slice], trace.events.dur_ns[line.slice]
     parent, _ = event_nesting.nest(start, dur)
@@ -87,7 +87,7 @@ def _of_line(trace: OpTrace, line: Line) -> Turns | None:
     return None
 
 
-def _of_level(trace: OpTrace, line: Line, rows: I64, whole: int) -> Turns | None:
+def _of_level(trace: OpTrace, line: Line, rows: I64, whole: int) -> TurnCalls | None:
     """The kind of call with the most time that begins a turn like the others."""
     if len(rows) < MIN_TURNS:
         return None
@@ -104,7 +104,7 @@ def _of_level(trace: OpTrace, line: Line, rows: I64, whole: int) -> Turns | None
         named = int(trace.metas.category[trace.events.meta[rows[at[0]]]]) in _MEANT
         if _alike(np.diff(passed[at])) >= (MIN_ALIKE if named else 1.0):
             last = np.append(at[1:] - 1, len(rows) - 1)
-            return Turns(
+            return TurnCalls(
                 name=names[kind],
                 line=line,
                 rows=rows[at],
