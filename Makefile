@@ -150,6 +150,10 @@ assets-check: $(VENV)/.stamp ## the built page is what frontend/ says
 ratchet: $(VENV)/.stamp ## module length, Any, type: ignore, broad except, noqa: may only fall
 	@$(BIN)/python scripts/ratchet.py
 
+.PHONY: coverage
+coverage: $(VENV)/.stamp ## lines that the fast tests run, by package; ARGS=--write: docs/benchmarks/coverage.md
+	@$(BIN)/python scripts/covered.py $(ARGS)
+
 # ---- benchmarks ------------------------------------------------------------------------------------------------
 
 .PHONY: bench

@@ -1,4 +1,4 @@
-"""Asks for one window of native stacks once there are steps, where the run is made for it (``rundir.JobFacts.stacks``)."""
+"""Asks for one window of native stacks once there are steps, where the run is for it (``rundir.JobFacts.stacks``)."""
 
 from __future__ import annotations
 
