@@ -16,8 +16,7 @@ from stepscope.cli import main, rule
 from stepscope.cli.progress import Progress
 from stepscope.detectors import registry
 from stepscope.model.session.session import Session
-from stepscope.report import markdown, text
-from stepscope.report.page import html
+from stepscope.report import html, markdown, text
 from stepscope.sessions import analysis
 from stepscope.tables.errors import SessionError, UsageError
 

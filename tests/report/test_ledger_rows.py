@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from stepscope.model.report.ledger import NO_STEPS, PHASES, LedgerEntry, Phase, SettledBy
 from stepscope.model.report.report import Report, StepMaker
-from stepscope.report import json_report, ledger_rows, markdown, text
-from stepscope.report.page import html
+from stepscope.report import html, json_report, ledger_rows, markdown, text
 from stepscope.tables.place import Place
 
 S = 1_000_000_000
@@ -103,7 +102,7 @@ def test_formats_hold_every_row(report: Report) -> None:
         for words in ("The job", "steps: input wait", "finding INP003", "unexplained", "keras, tensorflow"):
             assert words in shown
     assert "train.py:41" in page.split('id="job"')[1].split("</section>")[0]
-    assert "| steps: input wait | 20 % | 20 s | finding INP003 |  | `train.py:41 main` |" in plain
+    assert "| steps: input wait | 20 % | 20 s | finding INP003 | `train.py:41 main` |" in plain
 
 
 def test_makers_have_ledgers_of_their_own(report: Report) -> None:

@@ -7,8 +7,7 @@ from tests.report import samples
 
 from stepscope.model.api.status import LiveMaker, Status
 from stepscope.model.report.report import Report, StepMaker
-from stepscope.report import live, maker_rows, markdown, text
-from stepscope.report.page import html
+from stepscope.report import html, live, maker_rows, markdown, text
 from stepscope.tables.place import Place
 
 PREDICT = StepMaker(

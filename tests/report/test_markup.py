@@ -19,11 +19,10 @@ from stepscope.model.report.compare import CompareReport
 from stepscope.model.report.report import Report
 from stepscope.model.report.step_detail import StepDetail
 from stepscope.model.report.whatif import WhatIfReport
-from stepscope.report import compare_text, markdown, step_text
+from stepscope.report import compare_text, html, markdown, step_text
 from stepscope.report.flame import page as flame_page
 from stepscope.report.flame import svg
 from stepscope.report.flame.graph import Compared, Graph, compare, graph
-from stepscope.report.page import html
 from stepscope.report.whatif import page as whatif_page
 from stepscope.tables.findings import Diagnostic
 from stepscope.tables.stacks import Frame, StackProfile, Thread

@@ -9,9 +9,8 @@ from tests.report.verdict_jobs import clean, entry, general
 
 from stepscope.model.report.report import SessionSummary, StepMaker
 from stepscope.model.report.step_summary import StepTimes
-from stepscope.report import json_report, markdown, text, verdict
+from stepscope.report import html, json_report, markdown, text, verdict
 from stepscope.report.brief import text as brief
-from stepscope.report.page import html
 from stepscope.tables.findings import Diagnostic
 from stepscope.tables.place import Place
 

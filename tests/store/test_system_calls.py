@@ -6,9 +6,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.report.samples import input_bound
 
 from stepscope.derive.machine.system_calls import summary
-from stepscope.report.page import call_rows
+from stepscope.report import html
+from stepscope.report.document.machine import calls as call_lines
 from stepscope.store import open_session, system_calls
 from stepscope.tables import layout
 from stepscope.tables.system_calls import CallTotal, SystemCalls
@@ -81,13 +83,14 @@ def test_what_the_report_says(made: Path) -> None:
     found = summary(open_session(made), None)
     assert found is not None
     each = msgspec.structs.replace(found, steps=10)
-    assert call_rows.lines(each) == [
+    assert call_lines.lines(each) == [
         "403 system calls (40.3 a step) in 100 ms",
         "write /data/frames.bin: 40 % of the time, 40.0 a step, 1.95 KiB each",
         "read pipe: 1.0 % of the time, 0.10 a step",
     ]
-    assert call_rows.lines(None) == []
-    assert call_rows.rows(each)[2] == (*("pool", "futex", "", "2", "0.20", "80 %", "30 ms", "40 ms", "", "1"),)
-    page = call_rows.page(each)
-    assert "<td>/data/frames.bin</td>" in page
-    assert page.count("<tr>") == 4
+    assert call_lines.lines(None) == []
+    assert call_lines.rows(each)[2] == (*("pool", "futex", "", "2", "0.20", "80 %", "30 ms", "40 ms", "", "1"),)
+    page = html.render(msgspec.structs.replace(input_bound(), system_calls=each))
+    table = page[page.index('id="calls"') : page.index('id="checked"')]
+    assert "<td>/data/frames.bin</td>" in table
+    assert table.count("<tr>") == 4

@@ -14,9 +14,8 @@ from stepscope.cli.main import cli
 from stepscope.model.report.cluster import MemberRow
 from stepscope.model.report.report import Report
 from stepscope.readers.importers import places
-from stepscope.report import markdown, text
+from stepscope.report import html, markdown, text
 from stepscope.report.brief import text as brief
-from stepscope.report.page import html
 from stepscope.sessions.analysis import analyze
 from stepscope.tables.errors import FormatError
 from stepscope.use_cases.comparing import numbers

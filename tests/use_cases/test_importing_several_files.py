@@ -9,9 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from stepscope.model.report.report import Report
-from stepscope.report import markdown, text
+from stepscope.report import html, markdown, text
 from stepscope.report.brief import text as brief
-from stepscope.report.page import html
 from stepscope.sessions.analysis import analyze
 from stepscope.use_cases.importing import import_files
 

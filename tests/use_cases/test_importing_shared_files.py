@@ -15,8 +15,7 @@ import pytest
 from stepscope.diagnosis.analyze import report_of
 from stepscope.model.report.report import Report
 from stepscope.readers.xplane import xspace
-from stepscope.report import markdown, text
-from stepscope.report.page import html
+from stepscope.report import html, markdown, text
 from stepscope.store import open_session
 from stepscope.tables.optrace import OpTrace
 from stepscope.use_cases.importing import import_files

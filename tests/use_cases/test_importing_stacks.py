@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.report import markdown, text
+from stepscope.report import html, markdown, text
 from stepscope.report.brief import text as brief
-from stepscope.report.page import html
 from stepscope.sessions.analysis import analyze
 from stepscope.use_cases.importing import import_files
 

@@ -13,8 +13,7 @@ from stepscope.model.api.browsing import Account
 from stepscope.model.api.rest_api import SessionBrief
 from stepscope.model.api.status import LiveCapture, LiveShare, Status
 from stepscope.model.report.report import Report
-from stepscope.report import text, words
-from stepscope.report.page import html
+from stepscope.report import html, text, words
 from stepscope.server import browse, browse_account
 from stepscope.server.open_sessions import LIVE_MIN_S, Opened, OpenSessions
 

@@ -29,8 +29,7 @@ from stepscope.diagnosis import analyze
 from stepscope.launcher import jobs
 from stepscope.model.api.status import Status
 from stepscope.model.report.report import Report
-from stepscope.report import live, text, words
-from stepscope.report.page import html
+from stepscope.report import html, live, text, words
 from stepscope.server.open_sessions import OpenSessions
 from stepscope.server.session_catalogue import SessionCatalogue
 from stepscope.sessions import analysis

@@ -25,8 +25,7 @@ from stepscope.model.report.components import COMPONENTS, ComponentName
 from stepscope.model.report.report import Component, LineHeat, Report, SessionSummary
 from stepscope.model.report.step_summary import StepTimes
 from stepscope.model.session.session import records_lost
-from stepscope.report import json_report, markdown, text
-from stepscope.report.page import html
+from stepscope.report import html, json_report, markdown, text
 from stepscope.report.sections import (
     failures,
     ledger,

@@ -87,6 +87,6 @@ def wrap_items(items: Iterable[str], width: int) -> list[str]:
 
 def labelled(label: str, column: int, texts: Sequence[str], style: str = "") -> list[Line]:
     """Texts below each other from a column on, with a label before the first."""
-    first = Piece(label.ljust(column), "label")
+    first = Piece(label.ljust(column), "label" if label else "")
     rest = Piece(" " * column)
     return [(rest if i else first, Piece(text, style)) for i, text in enumerate(texts)]

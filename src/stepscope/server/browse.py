@@ -71,18 +71,18 @@ def detail(opened: Opened, brief: SessionBrief) -> SessionDetail:
 def _imported(report: Report) -> Imported:
     """The terminal report's lines about imported files."""
     from stepscope.report import op_trace_text
-    from stepscope.report.page import traced_rows
+    from stepscope.report.document.traces import traced as traced_words
 
     traced = report.traced
     lines = op_trace_text.imported(report)
-    lines += traced_rows.lines(traced)[1:] if traced is not None else []
+    lines += traced_words.lines(traced)[1:] if traced is not None else []
     return Imported(
         lines=tuple(Said(label=label, text=text) for label, text in lines),
-        steps=traced_rows.whole(traced) if traced is not None else "",
+        steps=traced_words.whole(traced) if traced is not None else "",
         parts=tuple(
-            ImportedPart(part=p.part, word=traced_rows.part_word(p.part), ratio=p.ratio)
+            ImportedPart(part=p.part, word=traced_words.part_word(p.part), ratio=p.ratio)
             for p in (traced.parts if traced is not None else ())
-            if p.ratio >= traced_rows.SMALL
+            if p.ratio >= traced_words.SMALL
         ),
     )
 
@@ -230,8 +230,7 @@ def file_name(opened: Opened) -> str:
 
 def report(opened: Opened, form: str) -> bytes:
     """The report as json, html, md or text."""
-    from stepscope.report import json_report, markdown, text
-    from stepscope.report.page import html
+    from stepscope.report import html, json_report, markdown, text
 
     found = opened.report
     if form == "json":

@@ -17,7 +17,9 @@ def account(opened: Opened, *, running: bool = False) -> Account:
 
     Of a job that runs and has no steps yet there is nothing to account for.
     """
-    from stepscope.report import beside_findings, words
+    from stepscope.report import words
+    from stepscope.report.document import sections
+    from stepscope.report.section import Asked, Where
 
     report = opened.report
     if running and not report.session.steps:
@@ -26,9 +28,10 @@ def account(opened: Opened, *, running: bool = False) -> Account:
     return Account(
         ledgers=() if imported else _ledgers(report),
         lines=tuple(
-            Said(label=label, text=text)
-            for label, text in beside_findings.lines(report)
-            if not imported or (label == beside_findings.MEMBERS and report.cluster is not None)
+            Said(label=one.label, text=text)
+            for one in sections.lines(Asked(report=report))
+            if one.web and (one.where == Where.IMPORTED or not imported)
+            for text in one.flat()
         ),
         stages=tuple(
             StageSaid(stage=words.stage_word(one.stage), ratio=one.ratio, basis=words.basis_text(one))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.derive.view import SessionView
-from stepscope.report import json_report, markdown, step_text
+from stepscope.report import html, json_report, markdown, step_text
 from stepscope.report.brief import document
-from stepscope.report.page import html
 from stepscope.report.sections import step_detail
 from stepscope.sessions.bundle import open_session
 

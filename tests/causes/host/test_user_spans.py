@@ -15,7 +15,7 @@ from stepscope.derive.machine import metrics
 from stepscope.detectors.base import run
 from stepscope.detectors.registry import ALL
 from stepscope.model.log.events import Metric
-from stepscope.report.page import metric_charts
+from stepscope.report.document import metrics as metric_charts
 from stepscope.report.page.charts import Chart, LeftOut
 from stepscope.report.sections import series
 from stepscope.wire.kinds import Kind

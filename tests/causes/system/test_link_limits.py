@@ -13,7 +13,7 @@ from stepscope.derive.machine import tcp_links
 from stepscope.derive.machine.tcp_links import ConnectionUse
 from stepscope.derive.view import SessionView
 from stepscope.model.session.session import Manifest, Peers, Session
-from stepscope.report.page import link_rows
+from stepscope.report.document.machine import links as link_lines
 from stepscope.report.sections.machine import links
 from stepscope.tables.network_tables import TcpTable
 from stepscope.timeline import series_tracks
@@ -171,10 +171,10 @@ def test_the_report_says_what_holds_a_link() -> None:
     assert [link.reason for link in found] == ["loss", "none"]
     assert found[0].connections == 2
     assert found[0].text.startswith("losses: 1.6 % of the bytes sent again (100 segments)")
-    assert link_rows.short(found) == [f"to 10.0.0.2: {found[0].text}"]
-    assert len(link_rows.rows(found)) == 2
+    assert link_lines.short(found) == [f"to 10.0.0.2: {found[0].text}"]
+    assert len(link_lines.rows(found)) == 2
     free = [replace_reason for replace_reason in found if replace_reason.within_host]
-    assert link_rows.short(tuple(free)) == []
+    assert link_lines.short(tuple(free)) == []
 
 
 def test_steps_without_connections_have_no_links() -> None:

@@ -7,7 +7,7 @@ from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
 from tests.detectors.member_jobs import alone, receiving
 
 from stepscope.detectors.cluster.transfers_out_of_order import DETECTOR
-from stepscope.report.page import traced_rows
+from stepscope.report.document.traces import traced as traced_words
 from stepscope.report.sections import traced_steps
 
 REVERSED = (40.0, 30.0, 20.0, 10.0)
@@ -49,10 +49,10 @@ def test_the_table_has_each_parameter_the_most_urgent_first() -> None:
     assert problems == ()
     assert traced is not None
     assert traced.transfers is not None
-    rows = traced_rows.transfer_rows(traced.transfers)
+    rows = traced_words.transfer_rows(traced.transfers)
     assert [row[:3] for row in rows] == [(f"w{i}/read", "ps 0", "3.81 MiB") for i in range(4)]
     assert [row[4] for row in rows] == ["40 ms", "30 ms", "20 ms", "10 ms"]
     assert [row[6] for row in rows] == ["", "6 of 6", "6 of 6", "6 of 6"]
-    said = dict(traced_rows.lines(traced))["transfers"]
+    said = dict(traced_words.lines(traced))["transfers"]
     assert "4 parameters received, 3 of them before a more urgent one" in said
     assert "in the best order the step is shorter by at most 30 %" in said

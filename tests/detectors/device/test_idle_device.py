@@ -12,8 +12,7 @@ from tests.detectors.resource_jobs import MB, NO_GPU_SAMPLES, gpu_steps, gpu_uns
 from stepscope.detectors.device.idle_device import DETECTOR
 from stepscope.diagnosis.analyze import report_of
 from stepscope.model.report.report import Report
-from stepscope.report import markdown, text, verdict
-from stepscope.report.page import html
+from stepscope.report import html, markdown, text, verdict
 
 FIXTURES = Fixtures(
     firing=lambda: gpu_steps([0] * 11, reserved=300 * MB, own=0),

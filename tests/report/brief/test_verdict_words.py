@@ -11,10 +11,9 @@ from tests.report.verdict_jobs import clean, entry, general
 
 from stepscope.model.report.op_summary import TracedSteps
 from stepscope.model.report.report import Report
-from stepscope.report import markdown, text
+from stepscope.report import html, markdown, text
 from stepscope.report.brief import text as brief
 from stepscope.report.brief import verdict_words
-from stepscope.report.page import html
 from stepscope.tables.findings import Cost, Diagnostic
 from stepscope.tables.place import Place
 

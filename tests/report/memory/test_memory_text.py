@@ -13,8 +13,8 @@ from tests.derive.memory_looks import HUGE, KB, MB, look, packed, padded, row
 from stepscope.derive.machine import address_space
 from stepscope.model.report.machine.memory_map import MemoryMap
 from stepscope.model.report.report import Report
+from stepscope.report import html
 from stepscope.report.memory import memory_text
-from stepscope.report.page import html
 from stepscope.tables.address_space import FreeZone, PageSize
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.report.browser import CHROMIUM, CONTRAST, FLAGS, Tab
 
-from stepscope.report.page import html
+from stepscope.report import html
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from stepscope.report import words
-from stepscope.report.page import html
+from stepscope.report import html, words
 
 if TYPE_CHECKING:
     from types import ModuleType

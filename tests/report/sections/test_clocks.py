@@ -12,7 +12,7 @@ from tests.report import samples
 from stepscope.derive.view import SessionView
 from stepscope.model.session import clock_domain
 from stepscope.model.session.session import HostInfo, Manifest, Peers, Session
-from stepscope.report.page import link_rows
+from stepscope.report.document.machine import links as link_lines
 from stepscope.report.sections.machine import clocks
 from stepscope.tables.network_tables import ClockProbeTable
 
@@ -52,7 +52,7 @@ def test_a_clock_is_ahead_or_behind(ahead_ns: int, said: str) -> None:
     assert 250 * US < found.bound_ns < 400 * US
     assert found.round_trip_ns >= 600 * US
     report = msgspec.structs.replace(samples.no_steps(), clocks=(found,))
-    (line,) = link_rows.clocks(report)
+    (line,) = link_lines.clocks(report)
     assert said in line.replace("2.99 ms", "3 ms").replace("3.01 ms", "3 ms")
 
 

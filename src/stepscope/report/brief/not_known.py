@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.model.frameworks import NOT_FOR
 from stepscope.report import checked_words, verdict, words
-from stepscope.report.page import traced_rows
+from stepscope.report.document.traces import traced as traced_words
 
 if TYPE_CHECKING:
     from stepscope.model.report.report import Report
@@ -45,7 +45,7 @@ def _not_analysed(report: Report) -> str:
         return ""
     named = []
     for one in others[:MOST_FILES]:
-        parts = traced_rows.part_items(one.parts)
+        parts = traced_words.part_items(one.parts)
         named.append(f"{words.printable(one.file)}{f' ({parts[0]} of its steps)' if parts else ''}")
     more = f" and {len(others) - MOST_FILES} more" if len(others) > MOST_FILES else ""
     which = shlex.quote(words.printable(others[0].file)) if len(others) == 1 else "FILE, one at a time"

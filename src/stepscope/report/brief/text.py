@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
-from stepscope.report import member_rows, op_trace_text, verdict, words
+from stepscope.report import op_trace_text, verdict, words
 from stepscope.report.brief import not_known, titles, verdict_words
+from stepscope.report.document import members
+from stepscope.report.document import price as price_lines
 from stepscope.report.lines import NO_BREAK, SEPARATOR, Piece, labelled, paint, wrap
-from stepscope.report.page import price_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,10 +52,10 @@ def render(
     room = width - COLUMN
     head = labelled("stepscope", COLUMN, _at_most(MOST_VERDICT, verdict_words.text(report), room))
     if report.cluster is not None:
-        head += labelled("members", COLUMN, [_fitting(member_rows.head(report.cluster), room)])
+        head += labelled("members", COLUMN, [_fitting(members.head(report.cluster), room)])
     if not verdict.nothing_to_show(report):
         head += labelled(*_measured(report, room))
-    head += labelled("cost", COLUMN, [text for text in [_fitting(price_rows.lines(report, price), room)] if text])
+    head += labelled("cost", COLUMN, [text for text in [_fitting(price_lines.lines(report, price), room)] if text])
     least = 0 if verdict.nothing_to_show(report) else 1
     shown = findings(report)
     while True:

@@ -5,18 +5,15 @@ Widths are percentages: a bar fits any page.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from stepscope.report import words
 from stepscope.report.marked import Attribute, Html, el
-from stepscope.report.page import charts, svg
-from stepscope.report.page.charts import Chart, Key, LeftOut
+from stepscope.report.page import svg
 from stepscope.tables.units import format_ns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from stepscope.model.report.report import Component
+    from stepscope.report.blocks import Bar
     from stepscope.tables.findings import Cost
 
 LETTER, NARROW = 8.0, 680.0
@@ -24,31 +21,13 @@ LETTER, NARROW = 8.0, 680.0
 HEIGHT = 52
 
 
-class BarPart(NamedTuple):
-    """A part of a step or of a job."""
-
-    css: str
-    label: str
-    ratio: float
-    ns: float
-
-
-def mean_step(components: Iterable[Component]) -> Chart | LeftOut:
-    """The mean step."""
-    rows = charts.merged(components)
-    if not rows:
-        return LeftOut(name="mean-step", why="no steps were seen")
-    parts = [BarPart(charts.component_class(name), words.component_word(name), ratio, ns) for name, ratio, ns in rows]
-    return step("mean-step", "The mean step", parts)
-
-
-def step(name: str, title: str, rows: Sequence[BarPart], *, per: str = " per step") -> Chart:
-    """A step, or a job, as one bar of its parts, in their order. ``per``: what follows their times."""
-    whole = max(1.0, sum(row.ratio for row in rows))
+def step(bar: Bar) -> Html:
+    """A step, or a job, as one bar of its parts."""
+    whole = max(1.0, sum(row.ratio for row in bar.parts))
     at, drawn = 0.0, []
-    for row in rows:
+    for row in bar.parts:
         left, width = 100 * at / whole, 100 * row.ratio / whole
-        about = el("title", None, f"{row.label}: {words.percent(row.ratio)} %, {format_ns(row.ns)}{per}")
+        about = el("title", None, f"{row.label}: {words.percent(row.ratio)} %, {format_ns(row.ns)}{bar.per}")
         size: dict[str, Attribute] = {"x": f"{left:.3f}%", "width": f"{width:.3f}%", "height": HEIGHT}
         inside = [el("rect", {"width": "100%", "height": HEIGHT, "class": f"{row.css} part"}, about)]
         short = f"{words.percent(row.ratio)} %"
@@ -59,15 +38,15 @@ def step(name: str, title: str, rows: Sequence[BarPart], *, per: str = " per ste
             inside.append(svg.text("50%", 40, amount, css=f"on-{row.css}", anchor="middle"))
         drawn.append(el("svg", size, *inside))
         at += row.ratio
-    said = ", ".join(f"{row.label} {words.percent(row.ratio)} %" for row in rows)
+    said = ", ".join(f"{row.label} {words.percent(row.ratio)} %" for row in bar.parts)
     head: dict[str, Attribute] = {
         "class": "bar",
         "width": "100%",
         "height": HEIGHT,
         "role": "img",
-        "aria-label": f"{title}: {said}",
+        "aria-label": f"{bar.title}: {said}",
     }
-    return Chart(name=name, markup=el("svg", head, *drawn), summary=said)
+    return el("svg", head, *drawn)
 
 
 def _fits(label: str, share: float) -> bool:
@@ -102,12 +81,12 @@ def share_bar(ratio: float) -> Html:
     )
 
 
-def swatch(key: Key) -> Html:
+def swatch(css: str, kind: str = "box") -> Html:
     """What stands before an entry of a legend."""
-    if key.kind == "line":
-        shape = el("path", {"d": "M1 7H19", "class": key.css})
-    elif key.kind == "dot":
-        shape = el("circle", {"cx": 10, "cy": 7, "r": 3.5, "class": key.css})
+    if kind == "line":
+        shape = el("path", {"d": "M1 7H19", "class": css})
+    elif kind == "dot":
+        shape = el("circle", {"cx": 10, "cy": 7, "r": 3.5, "class": css})
     else:
-        shape = el("rect", {"x": 3, "y": 1, "width": 14, "height": 12, "rx": 2, "class": key.css})
+        shape = el("rect", {"x": 3, "y": 1, "width": 14, "height": 12, "rx": 2, "class": css})
     return el("svg", {"width": 20, "height": 14, "aria-hidden": "true", "class": "swatch"}, shape)

@@ -22,7 +22,7 @@ def figures(css: str, *figures: tuple[Chart | LeftOut, str]) -> Html:
 def figure(chart: Chart, title: str) -> Html:
     """One chart as a card."""
     head = Html('<h3 id="{}-title">{}</h3>').format(chart.name, title)
-    keys = Html().join(Html("<li>{}{}</li>").format(swatch(key), key.label) for key in chart.keys)
+    keys = Html().join(Html("<li>{}{}</li>").format(swatch(key.css, key.kind), key.label) for key in chart.keys)
     legend = Html('<ul class="legend">{}</ul>').format(keys) if keys else Html()
     summary = Html('<p class="note">{}</p>').format(chart.summary) if chart.summary else Html()
     caption = Html("<figcaption>{}{}{}</figcaption>").format(head, summary, legend)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from stepscope.report import verdict, words
+from stepscope.report import words
 from stepscope.report.marked import Html
 from stepscope.report.page import bars
 from stepscope.report.page.excerpt import excerpt, find_source
@@ -15,7 +15,7 @@ from stepscope.tables.units import format_ns
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.model.report.report import Report
+    from stepscope.report.blocks import Found
     from stepscope.report.page.excerpt import Excerpt
     from stepscope.tables.findings import Evidence, Finding
     from stepscope.tables.place import Place
@@ -27,18 +27,9 @@ EXCERPTS = 2
 MIDDLE_DOT = " \u00b7 "
 
 
-def findings(report: Report, sources: Mapping[str, str]) -> Html:
-    """All findings as cards, or a note that there are none."""
-    said = verdict.nothing_text(report)
-    calm = Html('<p class="{}">{}.</p>')
-    if not report.findings:
-        return calm.format("card calm" if report.session.steps else "card", said[0].upper() + said[1:])
-    heat = {(h.file, h.line): h.ratio for h in report.line_heat}
-    cards = Html("\n").join(_finding(i, f, sources, heat) for i, f in enumerate(report.findings, 1))
-    return cards if words.significant(report) else calm.format("card calm", said[0].upper() + said[1:]) + cards
-
-
-def _finding(number: int, finding: Finding, sources: Mapping[str, str], heat: Heat) -> Html:
+def finding_card(found: Found, sources: Mapping[str, str]) -> Html:
+    """The card. ``sources``: path to text of the user's files."""
+    number, finding, heat = found.number, found.finding, found.heat
     cost = words.cost_text(finding.cost, between_steps=words.is_between_steps(finding))
     per_step = f", {format_ns(finding.cost.ns_per_step)} per step" if finding.cost.ns_per_step else ""
     facts = (

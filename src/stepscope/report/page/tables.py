@@ -33,18 +33,6 @@ def cells(row: Iterable[str], *, numeric: Container[int] = (), first: int = 0) -
     )
 
 
-def named_table(
-    head: Sequence[str], rows: Iterable[Sequence[str]], numeric: Container[str], coded: Container[str] = ()
-) -> Html:
-    """A table of texts; the titles of its columns say which are ``numeric``, and which are code."""
-    places = [i for i, title in enumerate(head) if title in numeric]
-    body = (
-        cells((code(t) if title in coded else t for title, t in zip(head, row, strict=True)), numeric=places)
-        for row in rows
-    )
-    return table([title.capitalize() for title in head], body, numeric=places)
-
-
 def paragraphs(texts: Iterable[str]) -> Html:
     """Each text as a paragraph."""
     return Html().join(Html("<p>{}</p>").format(text) for text in texts)

@@ -11,7 +11,7 @@ from stepscope.derive.steps_view import StepsView
 from stepscope.derive.view import SessionView
 from stepscope.diagnosis import analyze
 from stepscope.model.report.input_tree import InputTree
-from stepscope.report.page import input_rows
+from stepscope.report.document import input_stages
 from stepscope.report.sections.input import tree
 
 
@@ -99,7 +99,7 @@ def test_a_tree_that_fails_leaves_the_report_whole(monkeypatch: pytest.MonkeyPat
 
 def test_rows_for_the_offline_page() -> None:
     """One a stage, deeper ones indented."""
-    rows = input_rows.tree_rows(of(waiting(60 * MS, busy=60 * MS)))
+    rows = input_stages.tree_rows(of(waiting(60 * MS, busy=60 * MS)))
     assert rows[2][0].endswith("ParallelMapV2 load (mend this first)")
     assert rows[2][1].endswith(":71")
     assert rows[0][3].endswith("for its input")

@@ -1,12 +1,12 @@
-"""What the input could reach, as rows shared by terminal, Markdown and page."""
+"""The input: its stages, and what it could reach."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from stepscope.report import words
-from stepscope.report.marked import Html
-from stepscope.report.page import tables
+from stepscope.report.blocks import Code, Fence, Paragraph, Table, coded, columns
+from stepscope.report.section import Asked, Blocks, Lines, Said, Section, Where
 from stepscope.tables.units import format_bytes, format_ns, format_rate
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stepscope.model.report.report import Report
 
 HEAD = ("stage", "where", "elements a batch", "CPU a batch", "waits", "threads", "memory a batch")
-NUMERIC = frozenset(HEAD[2:5] + HEAD[6:])
+NUMERIC = (2, 3, 4, 6)
 TREE = ("stage", "where", "own time a batch", "waits", "parallelism", "elements", "ready")
 TREE_NUMERIC = range(2, 7)
 WAITS = {"input": "for its input", "consumer": "for its consumer", "other": "CPU, lock or Python"}
@@ -26,18 +26,6 @@ MIN_WAIT = 0.05
 """Share of the steps that wait for input from which the head of a report says what the input could reach."""
 MIN_GAIN = 1.1
 """Rate at best over that of now, from which the terminal shows it."""
-
-
-class StageText(NamedTuple):
-    """One stage, as text; columns as ``HEAD``."""
-
-    stage: str
-    where: str
-    elements: str
-    cpu: str
-    waits: str
-    threads: str
-    memory: str
 
 
 def short(bound: InputBound | None) -> list[str]:
@@ -79,10 +67,10 @@ def head(report: Report) -> list[str]:
     return short(report.input_bound) if wait >= MIN_WAIT else []
 
 
-def rows(bound: InputBound) -> list[StageText]:
+def rows(bound: InputBound) -> list[tuple[str, ...]]:
     """The stages, from the consumer to the sources."""
     return [
-        StageText(
+        (
             words.printable(stage.name),
             f"{words.printable(stage.file)}:{stage.line}" if stage.file else "",
             format_rate(stage.elements),
@@ -127,34 +115,30 @@ def edits(bound: InputBound) -> list[tuple[str, str, str, str, str]]:
     ]
 
 
-def page(report: Report) -> Html:
-    """The section of the page; empty if no input was seen."""
-    said = _tree(report.input_tree) + _bound(report.input_bound)
-    return Html('<div class="card">{}</div>').format(said) if said else Html()
+def _lines(asked: Asked) -> Said:
+    if asked.report.session.steps:
+        yield Lines(label="input", texts=head(asked.report), where=Where.HEAD, web=False)
 
 
-def _tree(tree: InputTree | None) -> Html:
-    if tree is None:
-        return Html()
-    said = Html("<p>{}.</p>").format(tree.text)
-    if not tree.stages:
-        return said
-    rows = [tables.cells(row, numeric=TREE_NUMERIC) for row in tree_rows(tree)]
-    return said + tables.table([title.capitalize() for title in TREE], rows, numeric=TREE_NUMERIC)
-
-
-def _bound(bound: InputBound | None) -> Html:
+def _blocks(asked: Asked) -> Blocks:
+    tree, bound = asked.report.input_tree, asked.report.input_bound
+    if tree is not None:
+        yield Paragraph(f"{tree.text}.", page=True)
+        yield Table(columns(*TREE, numeric=TREE_NUMERIC), coded(tree_rows(tree), 1), page=True)
     if bound is None:
-        return Html()
-    said = Html("<p>{}.</p>").format(bound.text)
-    if bound.edits:
-        said += tables.named_table(EDITS, edits(bound), numeric=(), coded=("where", "try it"))
+        return
+    little = not short(bound)
+    yield Paragraph(f"{bound.text}.", page=little)
+    yield Table(columns(*EDITS), coded(edits(bound), 1, 4), page=little)
     if bound.by_cores:
-        said += Html("<p>{}.</p>").format(by_cores(bound))
+        yield Paragraph(f"{by_cores(bound)}.", page=little)
     if bound.diff:
-        said += Html("<pre><code>{}</code></pre>").format(Html("\n").join(bound.diff.split("\n")))
+        yield Fence("diff", bound.diff.removesuffix("\n"), page=little)
     if bound.what_if is not None and len(bound.edits) > 1:
-        said += Html("<p>Prove it: <code>{}</code></p>").format(bound.what_if)
+        yield Paragraph(("Prove it:", Code(bound.what_if)), page=little)
     if bound.no_diff:
-        said += Html("<p>Not in a diff: {}.</p>").format(bound.no_diff)
-    return said + tables.named_table(HEAD, rows(bound), NUMERIC)
+        yield Paragraph(f"Not in a diff: {bound.no_diff}.", page=little)
+    yield Table(columns(*HEAD, numeric=NUMERIC), coded(rows(bound), 1), page=True)
+
+
+SECTION = Section(key="input", title="Input", lines=_lines, blocks=_blocks)

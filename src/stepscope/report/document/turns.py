@@ -1,11 +1,14 @@
-"""The mean turn in words: a line for the terminal, rows for tables and bars."""
+"""The mean turn, if the job has turns."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from stepscope.report import words
-from stepscope.report.ledger_rows import PHASES, ShownEntry
+from stepscope.report.blocks import Bar, Paragraph, Table, columns
+from stepscope.report.document import job
+from stepscope.report.ledger_rows import PHASES, Row
+from stepscope.report.section import Asked, Blocks, Lines, Said, Section, Where
 from stepscope.tables.units import format_ns
 
 if TYPE_CHECKING:
@@ -48,10 +51,10 @@ def _label(part: TurnPart) -> str:
     return words.component_word(part.component) if part.component else PHASES[part.phase][0]
 
 
-def rows(turns: Turns) -> list[ShownEntry]:
+def rows(turns: Turns) -> list[Row]:
     """A row for each part."""
     return [
-        ShownEntry(
+        Row(
             label=_label(part),
             component=part.component or PHASES[part.phase][1] or "call",
             ns=part.ns,
@@ -60,3 +63,22 @@ def rows(turns: Turns) -> list[ShownEntry]:
         )
         for part in turns.parts
     ]
+
+
+def _lines(asked: Asked) -> Said:
+    if asked.report.session.steps:
+        yield Lines(label="turns", texts=[tuple(line(asked.report))], where=Where.HEAD)
+
+
+def _blocks(asked: Asked) -> Blocks:
+    turns = asked.report.turns
+    if turns is None:
+        return
+    shown = rows(turns)
+    said = f"Turns: {title(turns)}. A turn holds many steps: a fold, a trial, a prompt, an epoch."
+    yield Paragraph(said, "note")
+    yield Bar("The mean turn", job.parts(shown), per="")
+    yield Table(columns("Part", "Share", "Time", "Where", numeric=(1, 2)), list(map(job.cells, shown)))
+
+
+SECTION = Section(key="turn", title="The mean turn", lines=_lines, blocks=_blocks)

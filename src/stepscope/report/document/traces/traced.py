@@ -1,12 +1,18 @@
-"""Traced steps as text rows shared by terminal, Markdown and page."""
+"""Traced steps: where their time goes, their input, idle times. Devices that were not captured are never called idle.
+
+docs/op-traces.md explains the figures.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from stepscope.derive.optrace.steps.step_parts import PARTS
-from stepscope.report import words
-from stepscope.report.page import op_rows
+from stepscope.model.report.components import COMPONENTS
+from stepscope.report import capture_text, op_trace_text, words
+from stepscope.report.blocks import Bar, Grid, Heading, Key, Listed, Paragraph, Part, Table, coded, columns
+from stepscope.report.document.traces import ops
+from stepscope.report.section import Asked, Blocks, Lines, Said, Section, Where
 from stepscope.tables.units import format_bytes, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -18,6 +24,7 @@ if TYPE_CHECKING:
         TracedSteps,
         TransferOrder,
     )
+    from stepscope.model.report.report import Report
 
 PART_WORDS = {
     "device-compute": "device compute",
@@ -34,7 +41,6 @@ PART_WORDS = {
     "scheduling": "not scheduled",
 }
 """Display names of parts that differ from their identifiers."""
-SEPARATOR = " \u00b7 "
 MIN_CALL = 0.3
 """Share of the idle time from which a call of the loop is named."""
 SMALL = 0.005
@@ -45,27 +51,17 @@ GAP_HEAD = ("at", "duration", "host activity")
 TRANSFER_HEAD = ("parameter", "from", "size", "needed", "came", "waited", "came before more urgent ones")
 TRANSFER_NUMERIC = range(2, 7)
 GAIN_HEAD = ("op", "type", "share of the path", "step shorter by")
-
-
-class StageRow(NamedTuple):
-    """One stage of the pipeline; columns as ``STAGE_HEAD``."""
-
-    name: str
-    work: str
-    parallelism: str
-    ready: str
-    calls: str
-    ops: str
+COPIES = ("copy-to-device", "stage-to-device", "copy-from-device", "stage-from-device", "copy-on-device")
+IDLE = ("device-gap", "device-wait", "scheduling")
+"""Parts in which nothing works for the step; drawn hatched."""
+_OWN = frozenset({"device-compute", "host-compute", "host-python", "collective", "launch", "runtime", "compile"})
+CAPTURES = 3
+"""Captures in the terminal."""
 
 
 def part_word(part: str) -> str:
     """Display name of a part of the traced steps."""
     return PART_WORDS.get(part) or words.component_word(part)
-
-
-def part_meaning(part: str) -> str:
-    """Explanation of a part."""
-    return PARTS.get(part, "")
 
 
 def part_items(parts: tuple[TracedPart, ...]) -> list[str]:
@@ -84,7 +80,8 @@ def whole(traced: TracedSteps) -> str:
 def other_lines(traced: TracedSteps) -> list[str]:
     """``rank_a.json: 100 ms on average over 5 traced steps · other Python 90 %`` for each other file."""
     return [
-        SEPARATOR.join([f"{words.printable(one.file)}: {_mean(one)}", *part_items(one.parts)]) for one in traced.others
+        words.SEPARATOR.join([f"{words.printable(one.file)}: {_mean(one)}", *part_items(one.parts)])
+        for one in traced.others
     ]
 
 
@@ -100,11 +97,11 @@ def hidden_items(traced: TracedSteps) -> list[str]:
     return [f"{format_ns(said.hidden_ns)} more of communication is hidden by compute"]
 
 
-def stage_rows(traced: TracedSteps) -> list[StageRow]:
+def stage_rows(traced: TracedSteps) -> list[tuple[str, ...]]:
     """The tree, one row for each stage."""
     return [
-        StageRow(
-            f"{words.printable(stage.name)}{' (blocking)' if stage.blocking else ''}",
+        (
+            "\u2007" * 2 * stage.depth + f"{words.printable(stage.name)}{' (blocking)' if stage.blocking else ''}",
             format_ns(stage.self_ns_per_batch),
             f"{stage.parallelism}",
             "" if stage.buffered is None else f"{stage.buffered:.1f}",
@@ -141,7 +138,7 @@ def idle_text(idle: TracedIdle) -> str:
 
 def lines(traced: TracedSteps) -> list[tuple[str, str]]:
     """Label and text of the short summary."""
-    found = [("the step", SEPARATOR.join([whole(traced), *part_items(traced.parts), *hidden_items(traced)]))]
+    found = [("the step", words.SEPARATOR.join([whole(traced), *part_items(traced.parts), *hidden_items(traced)]))]
     if stage := blocking(traced):
         found.append(("input", f"bottleneck: {stage}"))
     if traced.idle is not None and traced.idle.ratio >= SMALL:
@@ -166,7 +163,7 @@ def transfer_rows(order: TransferOrder) -> list[tuple[str, ...]]:
     """What came, the most urgent first; columns as ``TRANSFER_HEAD``."""
     return [
         (
-            op_rows.short_name(one.name),
+            ops.short_name(one.name),
             words.printable(one.sender),
             format_bytes(one.size_bytes),
             format_ns(one.needed_ns),
@@ -187,7 +184,7 @@ def gain_rows(gains: tuple[TracedGain, ...]) -> list[tuple[str, str, str, str]]:
     """Savings if each op took half its time."""
     return [
         (
-            op_rows.short_name(gain.name),
+            ops.short_name(gain.name),
             words.printable(gain.type) if gain.type != gain.name else "",
             format_ratio(gain.path_ratio),
             _span(gain),
@@ -199,3 +196,105 @@ def gain_rows(gains: tuple[TracedGain, ...]) -> list[tuple[str, str, str, str]]:
 def _span(gain: TracedGain) -> str:
     low, high = f"{words.percent(gain.low)}", f"{words.percent(gain.high)}"
     return f"{high} %" if low == high else f"{low} to {high} %"
+
+
+def part_class(part: str) -> str:
+    """The CSS class that colours a part; components of level 0 have their usual colours."""
+    if part in COPIES:
+        return "c-copy"
+    if part in IDLE:
+        return "c-unmeasured"
+    return f"c-{part}" if part in _OWN or part in COMPONENTS else "c-else"
+
+
+def _lines(asked: Asked) -> Said:
+    report = asked.report
+    said = lines(report.traced) if report.traced is not None else []
+    if words.is_imported(report):
+        for label, text in [*op_trace_text.imported(report), *said]:
+            yield Lines(label=label, texts=[text], where=Where.IMPORTED, web=False)
+        return
+    captured = [capture_text.line(capture) for capture in report.overhead.captures if capture.kind == "ops"]
+    yield Lines(label="captured", texts=captured[:CAPTURES], where=Where.BELOW)
+    yield Lines(label="traced", texts=[text for _, text in said], where=Where.BELOW)
+
+
+def _blocks(asked: Asked) -> Blocks:
+    traced = asked.report.traced
+    if traced is None or not traced.parts:
+        return
+    yield Paragraph(_note(asked.report, traced), "note")
+    yield Bar(
+        "The traced step",
+        [Part(part_class(p.part), part_word(p.part), p.ratio, p.ns_per_step) for p in traced.parts],
+    )
+    yield Listed([text for _, text in lines(traced)[1:]])
+    yield Grid([[_parts(traced)], [*_idle(traced.idle)]])
+    yield from _transfers(traced)
+    yield from _pipeline(traced)
+    yield from _gains(traced)
+
+
+def _note(report: Report, traced: TracedSteps) -> str:
+    said = ", ".join([whole(traced), *hidden_items(traced)])
+    cost = next((c for c in report.overhead.captures if f"capture:{c.id}" == traced.capture), None)
+    captured = f" Captured: {capture_text.line(cost)}." if cost is not None else ""
+    return f"{said}{f' ({traced.name})' if traced.name else ''}.{captured}"
+
+
+def _parts(traced: TracedSteps) -> Table:
+    each = "Per step" if traced.count else "Total"
+    rows = [
+        (
+            Key(part_class(part.part), part_word(part.part)),
+            f"{words.percent(part.ratio)} %",
+            format_ns(part.ns_per_step),
+            PARTS.get(part.part, ""),
+        )
+        for part in traced.parts
+    ]
+    return Table(columns("Part", "Share", each, "Meaning", numeric=(1, 2)), rows)
+
+
+def _idle(idle: TracedIdle | None) -> Blocks:
+    if idle is not None:
+        more = f"{idle.count:,} gaps of a microsecond or more; the longest:"
+        yield Heading("Device idle times", page=True)
+        yield Paragraph(more if idle.gaps else "No gap of a microsecond or more.", "note", page=True)
+        yield Table(columns(*GAP_HEAD, numeric=(0, 1)), gap_rows(idle), page=True)
+
+
+def _transfers(traced: TracedSteps) -> Blocks:
+    order = traced.transfers
+    if order is None:
+        return
+    more = f" {order.more:,} more, most of them small, are left out." if order.more else ""
+    note = (
+        "The most urgent first: it has the longest chain of work after it. Times from the step's start on "
+        f"{order.device}.{more}"
+    )
+    yield Heading("Order of transfers", page=True)
+    yield Paragraph(note, "note", page=True)
+    yield Table(columns(*TRANSFER_HEAD, numeric=TRANSFER_NUMERIC), coded(transfer_rows(order), 0), page=True)
+
+
+def _pipeline(traced: TracedSteps) -> Blocks:
+    if traced.pipeline:
+        note = f"{traced.batches:,} batches. The step calls the first stage; each stage calls those indented below it."
+        yield Heading("The input pipeline", page=True)
+        yield Paragraph(note, "note", page=True)
+        yield Table(columns(*STAGE_HEAD, numeric=STAGE_NUMERIC), stage_rows(traced), page=True)
+
+
+def _gains(traced: TracedSteps) -> Blocks:
+    if traced.gains:
+        note = (
+            "Estimated from the critical path of the steps closest to the median: the saving per step if an op on it "
+            "took half its time. The smaller figure is certain; the larger one is half the op's time."
+        )
+        yield Heading("What would make the step shorter", page=True)
+        yield Paragraph(note, "note", page=True)
+        yield Table(columns(*GAIN_HEAD, numeric=(2, 3)), coded(gain_rows(traced.gains), 0, 1), page=True)
+
+
+SECTION = Section(key="traced", title="Traced steps", lines=_lines, blocks=_blocks)

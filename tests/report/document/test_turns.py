@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from stepscope.model.report.report import Report
 from stepscope.model.report.turns import TurnPart, Turns
-from stepscope.report import json_report, markdown, text, words
-from stepscope.report.page import html, turn_rows
+from stepscope.report import html, json_report, markdown, text, words
+from stepscope.report.document import turns as turn_lines
 from stepscope.tables.findings import Cost
 from stepscope.tables.place import Place
 
@@ -46,7 +46,7 @@ def report(samples: ModuleType, turns: Turns) -> Report:
 
 def test_the_line(report: Report) -> None:
     """How many, how long, where, and the parts with the function that runs between the steps."""
-    assert turn_rows.line(report) == [
+    assert turn_lines.line(report) == [
         "5 of 2 s at kfold.py:31 main (fit)",
         "steps 1 s",
         "between steps 960 ms (load_table)",
@@ -56,13 +56,13 @@ def test_the_line(report: Report) -> None:
 def test_turns_of_little_but_steps_have_no_line(report: Report, turns: Turns) -> None:
     """Nor have jobs without turns."""
     plain = replace(turns, parts=(TurnPart(phase="steps", ns=1_900 * MS, ratio=0.95),))
-    assert turn_rows.line(replace(report, turns=plain)) == []
-    assert turn_rows.line(replace(report, turns=None)) == []
+    assert turn_lines.line(replace(report, turns=plain)) == []
+    assert turn_lines.line(replace(report, turns=None)) == []
 
 
 def test_turns_that_may_have_been_missed(turns: Turns) -> None:
     """Where some may not have been seen, there are more and shorter ones."""
-    assert "5 or more of 2 s or less" in turn_rows.title(replace(turns, exact=False, call=""))
+    assert "5 or more of 2 s or less" in turn_lines.title(replace(turns, exact=False, call=""))
 
 
 def test_every_format_holds_the_mean_turn(report: Report) -> None:

@@ -1,12 +1,12 @@
-"""The job's links between hosts, as rows that terminal, Markdown and page share."""
+"""The job's links between hosts, and the clocks of these."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from stepscope.report import words
-from stepscope.report.marked import Html
-from stepscope.report.page import tables
+from stepscope.report.blocks import Listed, Table, columns
+from stepscope.report.section import Asked, Blocks, Lines, Said, Section, Where
 from stepscope.tables.units import format_bytes, format_ns, format_rate, format_ratio
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ SHOWN = 12
 """Rows in Markdown and on the page; report.json has all."""
 SHORT = 3
 HEAD = ("from", "to", "sent", "received", "busy", "shortest round trip", "lost", "delivery rate", "held by")
-NUMERIC = frozenset(HEAD[2:8])
+NUMERIC = range(2, 8)
 
 
 def short(links: tuple[NetworkLink, ...]) -> list[str]:
@@ -72,8 +72,16 @@ def rows(links: tuple[NetworkLink, ...]) -> list[tuple[str, ...]]:
     ]
 
 
-def page(report: Report) -> Html:
-    """The table as markup for the page; empty without links."""
-    said = tables.paragraphs(f"Clock of {text}" for text in clocks(report))
-    table = tables.named_table(HEAD, rows(report.links), NUMERIC) if report.links else Html()
-    return Html('<div class="card">{}{}</div>').format(table, said) if table or said else Html()
+def _lines(asked: Asked) -> Said:
+    yield Lines(label="links", texts=short(asked.report.links), where=Where.END, always=True)
+    yield Lines(label="clocks", texts=clocks(asked.report), where=Where.END, always=True)
+
+
+def _blocks(asked: Asked) -> Blocks:
+    if asked.report.links:
+        yield Table(columns(*HEAD, numeric=NUMERIC), rows(asked.report.links))
+    if said := clocks(asked.report):
+        yield Listed([f"Clock of {text}" for text in said])
+
+
+SECTION = Section(key="links", title="Links", lines=_lines, blocks=_blocks)

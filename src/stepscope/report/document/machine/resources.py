@@ -1,17 +1,22 @@
-"""The page's charts of CPU, memory, disk, network and GPU."""
+"""CPU, memory, disk, network and GPU over time."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+from stepscope.report import verdict, words
+from stepscope.report.blocks import Drawing
 from stepscope.report.marked import Html
 from stepscope.report.page import charts
 from stepscope.report.page.charts import Chart, LeftOut, Resource
 from stepscope.report.page.figures import figures
+from stepscope.report.section import Asked, Blocks, Lines, Said, Section, Where
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+NOTHING = "nothing: the job was too short, or no sampler ran"
 CPU = (
     Resource(key="res:cpu_cores", css="s-job", label="job"),
     Resource(key="res:others_cores", css="s-others", label="others"),
@@ -48,13 +53,12 @@ PCIE = (
 )
 
 
-def page(series: Mapping[str, Sequence[float]]) -> Html:
-    """The section."""
+def _charts(series: Mapping[str, Sequence[float]]) -> Html:
     low = charts.LOW
     memory = charts.resource("memory", "MB", series, MEMORY, height=low, limit=MEMORY_LIMIT)
     disk = charts.resource("disk", "MB/s", series, DISK, height=low, limit=DISK_LIMIT)
-    beside_two = isinstance(memory, Chart) and isinstance(disk, Chart)
-    height = charts.TALL if beside_two else charts.HEIGHT
+    two = isinstance(memory, Chart) and isinstance(disk, Chart)
+    height = charts.TALL if two else charts.HEIGHT
     cpu = charts.resource("cpu", "cores", series, CPU, height=height, limit=CPU_LIMIT)
     shown = figures("tall-first", (cpu, "CPU"), (memory, "Memory"), (disk, "Disk"))
     more: list[tuple[Chart | LeftOut, str]] = []
@@ -70,3 +74,20 @@ def page(series: Mapping[str, Sequence[float]]) -> Html:
         if any(series.get(line.key) for line in lines):
             more.append((charts.resource(name, unit, series, lines, height=low, limit=limit), title))
     return shown + (figures("", *more) if more else Html())
+
+
+def _lines(asked: Asked) -> Said:
+    """Of a job without steps, of which there is nothing better to say."""
+    report = asked.report
+    if not report.session.steps:
+        items = tuple(words.measured_items(report))
+        silent = verdict.nothing_to_show(report) and not asked.verbose
+        yield Lines(label="measured", texts=[items or ("" if silent else NOTHING)], where=Where.HEAD, always=True)
+
+
+def _blocks(asked: Asked) -> Blocks:
+    if not words.is_imported(asked.report):
+        yield Drawing(partial(_charts, asked.report.series))
+
+
+SECTION = Section(key="resources", title="Resources", lines=_lines, blocks=_blocks)

@@ -1,12 +1,12 @@
-"""Whether ops are as fast as they can be here, as rows shared by terminal, Markdown and page."""
+"""Whether ops are as fast as they can be here, if they were run alone."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from stepscope.report import words
-from stepscope.report.marked import Html
-from stepscope.report.page import tables
+from stepscope.report.blocks import Listed, Paragraph, Table, coded, columns
+from stepscope.report.section import Asked, Blocks, Lines, Said, Section, Where
 from stepscope.tables.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -26,35 +26,19 @@ HEAD = (
     "of the roof",
     "answer",
 )
-NUMERIC = frozenset(HEAD[3:9])
-CODED = ("op", "where")
+NUMERIC = range(3, 9)
 _GIGA = 1e9
 _BUSY = 0.05
 """Share of the CPUs in use by others from which that is said."""
 
 
-class LimitText(NamedTuple):
-    """One op, as text; columns as ``HEAD``."""
-
-    op: str
-    inputs: str
-    where: str
-    share: str
-    step: str
-    alone: str
-    reached: str
-    rate: str
-    roof: str
-    answer: str
-
-
-def rows(limits: Limits) -> list[LimitText]:
+def rows(limits: Limits) -> list[tuple[str, ...]]:
     """The heaviest ops."""
     return [_row(op) for op in limits.ops[:SHOWN]]
 
 
-def _row(op: OpLimit) -> LimitText:
-    return LimitText(
+def _row(op: OpLimit) -> tuple[str, ...]:
+    return (
         words.printable(op.type),
         ", ".join(words.printable(text) for text in op.inputs),
         f"{words.printable(op.file)}:{op.line}" if op.file else "",
@@ -97,10 +81,19 @@ def notes(limits: Limits) -> list[str]:
     return found
 
 
-def page(limits: Limits | None) -> Html:
-    """The table as markup for the page; empty without one."""
+def _lines(asked: Asked) -> Said:
+    limits = asked.report.limits
+    if limits is not None:
+        yield Lines(label="limits", texts=[limits.text, *notes(limits)[1:]], where=Where.BELOW)
+
+
+def _blocks(asked: Asked) -> Blocks:
+    limits = asked.report.limits
     if limits is None:
-        return Html()
-    table = tables.named_table(HEAD, rows(limits), NUMERIC, coded=CODED)
-    said = tables.paragraphs(notes(limits))
-    return Html('<div class="card"><p>{}.</p>{}{}</div>').format(limits.text, table, said)
+        return
+    yield Paragraph(f"{limits.text}.")
+    yield Table(columns(*HEAD, numeric=NUMERIC), coded(rows(limits), 0, 2))
+    yield Listed(notes(limits))
+
+
+SECTION = Section(key="limits", title="Limits", lines=_lines, blocks=_blocks)

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from tests.report.samples import input_bound
 
 from stepscope.model.report.op_table import MakerTime, OpTable
-from stepscope.report import markdown, text
-from stepscope.report.page import html, op_rows
+from stepscope.report import html, markdown, text
+from stepscope.report.document.traces import ops
 
 MS = 1_000_000
 TABLE = OpTable(
@@ -56,7 +56,7 @@ def test_terminal() -> None:
 @pytest.mark.parametrize("count", [0, 2, 30])
 def test_rows_add_up(count: int) -> None:
     """What is named, what is not, and what small makers took are all op time, however many rows there are."""
-    shown = sum(float(row.share.removesuffix(" %")) for row in op_rows.rows(TABLE, count))
+    shown = sum(float(row.share.removesuffix(" %")) for row in ops.rows(TABLE, count))
     assert shown == pytest.approx(100, abs=1)
 
 

@@ -1,10 +1,12 @@
-"""The members of a job in words: how fast they are together, for whom they wait, and each of them."""
+"""The tasks of the job, or its processes, if there are several: how fast they are, and for whom they wait."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from stepscope.report import words
+from stepscope.report.blocks import Listed, Paragraph
+from stepscope.report.section import Asked, Blocks, Lines, Said, Section, Where
 from stepscope.tables.units import format_ns, format_rate, format_ratio
 
 if TYPE_CHECKING:
@@ -17,10 +19,8 @@ LEAST_GAIN = 0.03
 """Lower bound of a gain from which it is shown: below it is noise."""
 
 
-def head(cluster: Cluster | None) -> list[str]:
+def head(cluster: Cluster) -> list[str]:
     """Items of the line about all members."""
-    if cluster is None:
-        return []
     items = [f"{len(cluster.members)} of {words.plural(cluster.tasks, 'task')} ({words.printable(cluster.launcher)})"]
     if cluster.global_batch is not None:
         items.append(f"global batch {cluster.global_batch:g}")
@@ -37,10 +37,8 @@ def head(cluster: Cluster | None) -> list[str]:
     return [*items, *filter(None, [words.printable(cluster.text)])]
 
 
-def rows(cluster: Cluster | None) -> list[str]:
+def rows(cluster: Cluster) -> list[str]:
     """A line for each member, the one with the largest blame first where there are more than fit."""
-    if cluster is None:
-        return []
     shown = list(cluster.members)
     if len(shown) > MOST_ROWS:
         shown = sorted(shown, key=lambda row: -(row.blame_ns or 0))[:MOST_ROWS]
@@ -91,3 +89,24 @@ def _line(row: MemberRow) -> str:
     if row.first is not None:
         items.append(f"first finding {words.printable(row.first.code)}")
     return f"{name}: {', '.join(items)}"
+
+
+def _lines(asked: Asked) -> Said:
+    report = asked.report
+    imported = words.is_imported(report)
+    if report.cluster is not None:
+        where = Where.IMPORTED if imported else Where.HEAD_END
+        yield Lines(label="members", texts=[tuple(head(report.cluster)), *rows(report.cluster)], where=where)
+    elif not imported:
+        roles = tuple(words.process_role_items(report.session))
+        yield Lines(label="processes", texts=[roles], where=Where.HEAD_END)
+
+
+def _blocks(asked: Asked) -> Blocks:
+    cluster = asked.report.cluster
+    if cluster is not None:
+        yield Paragraph(words.SEPARATOR.join(head(cluster)), "note")
+        yield Listed(rows(cluster))
+
+
+SECTION = Section(key="members", title="Members", lines=_lines, blocks=_blocks)

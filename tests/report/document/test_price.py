@@ -8,7 +8,7 @@ from tests.report import samples
 
 from stepscope.model.report.step_summary import Throughput
 from stepscope.report import text
-from stepscope.report.page import price_rows
+from stepscope.report.document import price
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def test_what_samples_cost(rate: Throughput, said: str) -> None:
     """The unit is the smaller one that costs a cent."""
     base = samples.input_bound()
     report = replace(base, session=replace(base.session, throughput=rate))
-    first, *findings = price_rows.lines(report, 3.6)
+    first, *findings = price.lines(report, 3.6)
     assert first == said
     cost = float(said.rpartition(" ")[2])
     ratio = next(f.cost.ratio for f in report.findings if f.severity != "info")
@@ -34,5 +34,5 @@ def test_what_samples_cost(rate: Throughput, said: str) -> None:
 def test_nothing_is_said_without_a_price_or_a_rate() -> None:
     """Neither is guessed."""
     base = samples.input_bound()
-    assert price_rows.lines(base, 0.0) == ()
-    assert price_rows.lines(replace(base, session=replace(base.session, throughput=None)), 3.6) == ()
+    assert price.lines(base, 0.0) == ()
+    assert price.lines(replace(base, session=replace(base.session, throughput=None)), 3.6) == ()

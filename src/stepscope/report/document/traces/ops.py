@@ -1,4 +1,4 @@
-"""The table of ops as text rows shared by terminal, Markdown and page."""
+"""Ops: by the line or layer that made them, or each."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from stepscope.report import words
-from stepscope.report.marked import Html
-from stepscope.report.page import tables
+from stepscope.report.blocks import Heading, Paragraph, Table, coded, columns
+from stepscope.report.section import Asked, Blocks, Lines, Said, Section, Where
 from stepscope.tables.place import Place
 from stepscope.tables.units import format_ns, format_ratio
 
@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 
 SHOWN = 15
 """Rows in Markdown and on the page; report.json has all."""
+IN_LINES = 3
+"""Rows in the terminal."""
 LEAST = 0.005
 """Smaller shares are omitted."""
 NO_LAYER, NO_MAKER = "no layer", "no known line or layer"
 HEAD = ("made by", "op time", "share", "in gradients", "runs", "ops", "where")
-NUMERIC = frozenset(HEAD[1:5])
+NUMERIC = range(1, 5)
 MAX_LAYERS = 3
 """Maximum number of layers, or types of ops, that are named for one line."""
 MAX_NAME = 80
@@ -31,27 +33,11 @@ MAX_NAME = 80
 
 
 OP_HEAD = ("op", "type", "self time", "share", "runs", "result", "Gflop of the op", "layer", "where", "device")
-OP_NUMERIC = frozenset((*OP_HEAD[2:5], OP_HEAD[6]))
-CODED = ("op", "where")
+OP_NUMERIC = (2, 3, 4, 6)
 _GIGA = 1e9
 
 
-class OpRow(NamedTuple):
-    """One op, as text; columns as ``OP_HEAD``."""
-
-    name: str
-    type: str
-    time: str
-    share: str
-    runs: str
-    result: str
-    work: str
-    layer: str
-    where: str
-    device: str
-
-
-class OpText(NamedTuple):
+class Row(NamedTuple):
     """Ops made by one line or layer, as text; columns as ``HEAD``."""
 
     maker: str
@@ -63,7 +49,7 @@ class OpText(NamedTuple):
     where: str
 
 
-def rows(table: OpTable, count: int) -> list[OpText]:
+def rows(table: OpTable, count: int) -> list[Row]:
     """The first ``count`` makers, the sum of the others, and ops without a known maker; they add up to all op time."""
     shown = table.makers[:count]
     rest = table.named_ratio - sum(maker.ratio for maker in shown)
@@ -73,19 +59,19 @@ def rows(table: OpTable, count: int) -> list[OpText]:
     return [*(_row(maker) for maker in shown), *others]
 
 
-def _sum(table: OpTable, what: str, ratio: float, types: str) -> OpText:
-    return OpText(what, format_ns(round(ratio * table.ns)), format_ratio(ratio), "", "", types, "")
+def _sum(table: OpTable, what: str, ratio: float, types: str) -> Row:
+    return Row(what, format_ns(round(ratio * table.ns)), format_ratio(ratio), "", "", types, "")
 
 
 def _types(types: Iterable[str]) -> str:
     return ", ".join(words.printable(name) for name in types)
 
 
-def _row(maker: MakerTime) -> OpText:
+def _row(maker: MakerTime) -> Row:
     layer = f"{words.printable(maker.layer)} ({words.printable(maker.layer_type)})" if maker.layer else ""
     place = Place(file=maker.file, line=maker.line, function=maker.function)
     where = words.place_text(place, short=True).removesuffix(" <module>") if maker.file else ""
-    return OpText(
+    return Row(
         layer or NO_LAYER,
         format_ns(maker.ns),
         format_ratio(maker.ratio),
@@ -119,7 +105,7 @@ def short(table: OpTable, count: int) -> list[str]:
     return found
 
 
-def line_rows(table: OpTable, count: int) -> list[OpText]:
+def line_rows(table: OpTable, count: int) -> list[Row]:
     """As ``rows``, with all layers and ops of one source line in one row."""
     groups: dict[tuple[str, int], list[MakerTime]] = {}
     for number, maker in enumerate(table.makers):
@@ -157,10 +143,10 @@ def _cut(name: str) -> str:
     return name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}\u2026"
 
 
-def op_rows(table: OpTable) -> list[OpRow]:
+def op_rows(table: OpTable) -> list[tuple[str, ...]]:
     """The ops with the most self time."""
     return [
-        OpRow(
+        (
             short_name(op.name),
             words.printable(op.type) if op.type != op.name else "",
             format_ns(op.ns),
@@ -176,21 +162,24 @@ def op_rows(table: OpTable) -> list[OpRow]:
     ]
 
 
-def filled(head: Sequence[str], shown: Sequence[Sequence[str]]) -> tuple[list[str], list[list[str]]]:
-    """A table without its empty columns."""
-    kept = [i for i in range(len(head)) if any(row[i] for row in shown)]
-    return [head[i] for i in kept], [[row[i] for i in kept] for row in shown]
+def _lines(asked: Asked) -> Said:
+    ops = asked.report.ops
+    if ops is not None:
+        said = summary(ops, words.analysed_file(asked.report))
+        yield Lines(label="ops", texts=[said, *short(ops, IN_LINES)], where=Where.BELOW)
 
 
-def page(table: OpTable | None) -> Html:
-    """The tables as markup for the page; empty without a table."""
+def _blocks(asked: Asked) -> Blocks:
+    table = asked.report.ops
     if table is None:
-        return Html()
-    makers = tables.named_table(HEAD, rows(table, SHOWN), NUMERIC, CODED) if table.makers else Html()
-    ops = Html()
-    if table.ops:
-        ops = tables.named_table(*filled(OP_HEAD, op_rows(table)[:SHOWN]), OP_NUMERIC, CODED)
-    shown = Html('<div class="card"><p>{}.</p>{}</div>').format(summary(table), makers or ops)
-    if makers and ops:
-        shown += Html('<div class="card"><h3>Ops with the most self time</h3>{}</div>').format(ops)
-    return shown
+        return
+    yield Paragraph(f"{summary(table, words.analysed_file(asked.report))}.")
+    if table.makers:
+        yield Table(columns(*HEAD, numeric=NUMERIC), coded(rows(table, SHOWN), 6))
+    if table.makers and table.ops:
+        yield Heading("Ops with the most self time", page=True)
+    each = coded(op_rows(table)[:SHOWN], 0, 8)
+    yield Table(columns(*OP_HEAD, numeric=OP_NUMERIC), each, page=bool(table.makers))
+
+
+SECTION = Section(key="ops", title="Ops", lines=_lines, blocks=_blocks)

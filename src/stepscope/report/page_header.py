@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.report import checked_words, verdict, words
+from stepscope.report.document.traces import traced as traced_words
 from stepscope.report.marked import Html
-from stepscope.report.page import traced_rows
 from stepscope.tables.units import format_ns, format_rate
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _imported_tiles(report: Report) -> list[tuple[str, str, str]]:
         tiles.append(("Mean traced step", format_ns(traced.mean_ns), ""))
     if traced is not None and traced.parts:
         first = traced.parts[0]
-        tiles.append(("Largest part", f"{words.percent(first.ratio)} %", traced_rows.part_word(first.part)))
+        tiles.append(("Largest part", f"{words.percent(first.ratio)} %", traced_words.part_word(first.part)))
     if traced is not None and traced.idle is not None:
         tiles.append(("Device idle", f"{words.percent(traced.idle.ratio)} %", traced.idle.device))
     return tiles

@@ -1,47 +1,32 @@
-"""System calls, as rows shared by terminal, Markdown and page."""
+"""System calls: how many, and which take the time of each thread."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from stepscope.report import words
-from stepscope.report.marked import Html
-from stepscope.report.page import tables
+from stepscope.report.blocks import Paragraph, Table, columns
+from stepscope.report.section import Asked, Blocks, Lines, Said, Section, Where
 from stepscope.tables.units import format_bytes, format_ns, format_rate, format_ratio
 
 if TYPE_CHECKING:
     from stepscope.model.report.machine.system_calls import CallRow, SystemCallsSummary
 
 HEAD = ("thread", "call", "on", "calls", "a step", "of the time", "mean", "longest", "bytes a call", "failed")
-NUMERIC = frozenset(HEAD[3:])
+NUMERIC = range(3, 10)
 IN_HEAD = 3
 """Rows in the head of the terminal's report."""
 MIN_IN_HEAD = 0.005
 """Share of the windows' time from which a row stands there."""
 
 
-class CallText(NamedTuple):
-    """Calls of one kind, as text; columns as ``HEAD``."""
-
-    thread: str
-    call: str
-    target: str
-    calls: str
-    per_step: str
-    ratio: str
-    mean: str
-    longest: str
-    bytes: str
-    failed: str
-
-
-def rows(calls: SystemCallsSummary) -> list[CallText]:
+def rows(calls: SystemCallsSummary) -> list[tuple[str, ...]]:
     """All rows."""
     return [_row(one, calls.steps) for one in calls.rows]
 
 
-def _row(one: CallRow, steps: int) -> CallText:
-    return CallText(
+def _row(one: CallRow, steps: int) -> tuple[str, ...]:
+    return (
         words.printable(one.thread or str(one.native)) + (" (steps)" if one.of_steps else ""),
         words.printable(one.call),
         words.printable(one.target),
@@ -77,9 +62,15 @@ def _line(one: CallRow, steps: int) -> str:
     return f"{words.printable(one.call)}{on}: {format_ratio(one.ratio)} of the time, {often}{size}"
 
 
-def page(calls: SystemCallsSummary | None) -> Html:
-    """The section of the page; empty without a window."""
-    if calls is None:
-        return Html()
-    table = tables.named_table(HEAD, rows(calls), NUMERIC)
-    return Html('<div class="card"><p>{}.</p>{}</div>').format(said(calls), table)
+def _lines(asked: Asked) -> Said:
+    yield Lines(label="calls", texts=lines(asked.report.system_calls), where=Where.HEAD)
+
+
+def _blocks(asked: Asked) -> Blocks:
+    calls = asked.report.system_calls
+    if calls is not None:
+        yield Paragraph(f"{said(calls)}.")
+        yield Table(columns(*HEAD, numeric=NUMERIC), rows(calls))
+
+
+SECTION = Section(key="calls", title="System calls", lines=_lines, blocks=_blocks)

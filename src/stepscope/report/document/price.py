@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.report import words
+from stepscope.report.section import Asked, Lines, Said, Section, Where
 
 if TYPE_CHECKING:
     from stepscope.model.report.report import Report
@@ -38,3 +39,10 @@ def lines(report: Report, price: float) -> tuple[str, ...]:
         if found.exposed_stage != "initialization" and found.cost.ratio > 0
     ]
     return (f"at {price:g} an hour a {name} {what} cost {cost:.3g}", *saved[:MOST])
+
+
+def _lines(asked: Asked) -> Said:
+    yield Lines(label="cost", texts=[lines(asked.report, asked.price)], where=Where.HEAD_END)
+
+
+SECTION = Section(key="price", lines=_lines)

@@ -1,16 +1,22 @@
-"""Charts of the user's own metrics, with an axis from the smallest to the largest value."""
+"""Values that the program logs, as charts with an axis from the smallest to the largest value."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from stepscope.report.blocks import Drawing
 from stepscope.report.page import charts, svg
 from stepscope.report.page.charts import Chart, LeftOut
+from stepscope.report.page.figures import figures
+from stepscope.report.section import Asked, Blocks, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from stepscope.report.marked import Html
 
 SHOWN = 6
 """Charts on the page; all metrics are in report.json."""
@@ -21,6 +27,10 @@ def metrics(series: Mapping[str, Sequence[float]]) -> list[tuple[Chart | LeftOut
     """(chart, title) of each metric, at most six."""
     names = [key.removeprefix(VALUE) for key in series if key.startswith(VALUE)]
     return [(_metric(f"metric-{i}", name, series), name) for i, name in enumerate(names[:SHOWN])]
+
+
+def _drawn(series: Mapping[str, Sequence[float]]) -> Html:
+    return figures("", *metrics(series))
 
 
 def _metric(chart: str, name: str, series: Mapping[str, Sequence[float]]) -> Chart | LeftOut:
@@ -42,3 +52,10 @@ def _metric(chart: str, name: str, series: Mapping[str, Sequence[float]]) -> Cha
     shown = charts.readouts(plot, times, read)
     markup = charts.drawing(chart, charts.LOW, summary, plot.axes(), plot.line(times, values, "line s-step"), shown)
     return Chart(name=chart, markup=markup, summary=summary)
+
+
+def _blocks(asked: Asked) -> Blocks:
+    yield Drawing(partial(_drawn, asked.report.series))
+
+
+SECTION = Section(key="metrics", title="Metrics logged by the program", blocks=_blocks)

@@ -1,0 +1,1 @@
+"""Sections on the machine and its system."""

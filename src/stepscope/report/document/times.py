@@ -1,0 +1,83 @@
+"""The steps' times: over time, how many took how long, and the slowest ones, each with the median step."""
+
+from __future__ import annotations
+
+import shlex
+from functools import partial
+from typing import TYPE_CHECKING
+
+from stepscope.report import step_text, words
+from stepscope.report.blocks import Drawing
+from stepscope.report.lines import NO_BREAK, SEPARATOR
+from stepscope.report.marked import Html
+from stepscope.report.page import bars, charts
+from stepscope.report.page.figures import figures
+from stepscope.report.page.tables import facts, table
+from stepscope.report.section import Asked, Blocks, Lines, Said, Section, Where
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stepscope.model.report.report import Report
+    from stepscope.model.report.slow_steps import SlowStep
+
+HEAD = ("Component", "This step", "Median step", "")
+
+
+def _lines(asked: Asked) -> Said:
+    """The slowest outlier among the steps, and the command that shows it compared with the median step."""
+    if asked.report.slow_steps:
+        path = shlex.quote(words.printable(asked.session_path)) if asked.session_path else "SESSION"
+        command = f"stepscope report {path} --step slowest".replace(" ", NO_BREAK)
+        first = words.printable(asked.report.slow_steps[0].headline.partition(": ")[0])
+        yield Lines(label="slowest", texts=[f"{first}{SEPARATOR}{command}"], where=Where.END, web=False)
+
+
+def _blocks(asked: Asked) -> Blocks:
+    if asked.report.session.steps:
+        yield Drawing(partial(_charts, asked.report))
+        yield Drawing(partial(_slow_steps, asked.report.slow_steps))
+
+
+def _charts(report: Report) -> Html:
+    series, times = report.series, report.session.step_times
+    over_time = charts.step_times(series, times, _links(report.slow_steps))
+    spread = charts.histogram(series, times), "Distribution of step times"
+    return figures("", (over_time, "Step time over time"), spread)
+
+
+def _links(steps: Sequence[SlowStep]) -> dict[int, str]:
+    """Address of each step on the page, by its number."""
+    return {step.number: f"#{_key(step)}" for step in steps}
+
+
+def _slow_steps(steps: Sequence[SlowStep]) -> Html:
+    """All slow steps, slowest first; closed, until somebody follows its dot in the chart."""
+    if not steps:
+        return Html()
+    rows = Html().join(_step(step) for step in steps)
+    note = "Why was this one slow? Each compared with the median step; the dots of the chart lead here."
+    return Html('<div class="card slow-steps"><h3>Slow steps</h3><p class="note">{}</p>{}</div>').format(note, rows)
+
+
+def _key(step: SlowStep) -> str:
+    return f"step-{step.number}"
+
+
+def _step(step: SlowStep) -> Html:
+    rows = []
+    for part in step.parts:
+        name, mine, usual, factor = step_text.part_cells(part)
+        swatch = bars.swatch(charts.component_class(part.component))
+        rows.append(
+            Html('<th scope="row" class="key">{}{}</th><td class="n">{}</td><td class="n">{}</td><td>{}</td>').format(
+                swatch, name, mine, usual, factor
+            )
+        )
+    said = facts((one.label, Html("<br>").join(one.lines)) for one in step.said)
+    parts = table(HEAD, rows, numeric=(1, 2))
+    summary = Html("<summary>{}</summary>").format(step.headline)
+    return Html('<details>{}<div id="{}">{}{}</div></details>').format(summary, _key(step), parts, said)
+
+
+SECTION = Section(key="times", title="Step times", lines=_lines, blocks=_blocks)

@@ -1,0 +1,1 @@
+"""Sections on traced steps and ops."""
