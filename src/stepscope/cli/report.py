@@ -134,10 +134,11 @@ def _format_of(output: Path | None) -> str:
 
 
 def _text(found: Report, session: Path, *, color: bool, tasks: bool, verbose: bool, price: float) -> str:
-    from stepscope.report import task_rows, terminal
+    from stepscope.report import terminal
+    from stepscope.report.document import tasks as task_table
 
     page = session / "report.html"
     width = shutil.get_terminal_size((120, 24)).columns
     where = {"session_path": str(session), "html_path": str(page) if page.is_file() else ""}
     shown = terminal.render(found, color=color, width=width, verbose=verbose, price=price, **where)
-    return f"{shown}\n{task_rows.render(found, width=width)}" if tasks else shown
+    return f"{shown}\n{task_table.render(found, width=width)}" if tasks else shown

@@ -9,7 +9,7 @@ from tests.derive.sessions import MS, Job, S
 from stepscope.causes.host import request_classes, tasks
 from stepscope.model.log.program import ShapeMet
 from stepscope.model.report.task import Task
-from stepscope.report import request_rows
+from stepscope.report.document import requests
 from stepscope.wire.kinds import SHAPE_SHIFT, Flag, Kind
 
 SHORT, LONG = 1 << SHAPE_SHIFT, 2 << SHAPE_SHIFT
@@ -53,7 +53,7 @@ def test_first_answers_are_apart() -> None:
 
 def test_lines_say_shape_flight_queue_and_first_answer() -> None:
     """As the head of a report and the table of tasks have them."""
-    assert request_rows.of_task(of(served(rounded=True))) == [
+    assert requests.of_task(of(served(rounded=True))) == [
         "1x64 (21 calls): 10 ms",
         "up to 1x512 (60 calls): 40 ms, 2 in flight 90 ms (50 ms queued)",
         "first answer 950 ms after the start, in 950 ms; later 90 ms",

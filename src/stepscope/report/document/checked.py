@@ -18,7 +18,8 @@ def _lines(asked: Asked) -> Said:
 
 def _blocks(asked: Asked) -> Blocks:
     checked = asked.report.checked
-    yield Paragraph(f"{words.SEPARATOR.join(checked_words.checked_items(checked))}.")
+    said = words.SEPARATOR.join(checked_words.checked_items(checked))
+    yield Paragraph(f"{said[0].upper()}{said[1:]}.")
     rows = [
         (one.detector, one.name, Outcome(one.outcome, checked_words.outcome(one)), checked_words.why_not(one))
         for one in checked_words.in_order(checked)

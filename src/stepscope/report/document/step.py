@@ -49,7 +49,8 @@ def _blocks(asked: Asked) -> Blocks:
         yield Paragraph(text, "note")
     bar = [Part(charts.component_class(name), words.component_word(name), ratio, ns) for name, ratio, ns in merged]
     yield Bar("The mean step", bar)
-    yield Grid([[_table(report)], [Drawing(partial(_over_time, report))]])
+    drawing = Drawing(partial(_over_time, report))
+    yield from [Grid([[_table(report)], [drawing]])] if report.series.get("anat_t") else [_table(report), drawing]
 
 
 def _total(report: Report) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.report import words
+from stepscope.report.section import Asked, Lines, Said, Section, Where
 from stepscope.tables.units import format_ns
 
 if TYPE_CHECKING:
@@ -65,3 +66,10 @@ def _first(task: Task) -> str:
     later = f", then {words.plural(task.slow_first - 1, 'slow call')}" if task.slow_first > 1 else ""
     first, at = format_ns(task.first_call_ns), format_ns(task.first_ns + task.first_call_ns)
     return f"first answer {at} after the start, in {first}{later}; later {format_ns(task.p50_ns)}"
+
+
+def _lines(asked: Asked) -> Said:
+    yield Lines(label="requests", texts=lines(asked.report), where=Where.HEAD)
+
+
+SECTION = Section(key="requests", lines=_lines)
