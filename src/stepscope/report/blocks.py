@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from stepscope.report.marked import Html
     from stepscope.tables.findings import Finding
@@ -161,6 +161,7 @@ class Found(Block, frozen=True):
 
     number: int
     finding: Finding
+    evidence: Table
     heat: Mapping[tuple[str, int], float]
 
 
@@ -170,9 +171,9 @@ class Grid(Block, frozen=True):
     cells: Sequence[Sequence[Block]]
 
 
-def columns(*titles: str, numeric: Container[int] = ()) -> list[Column]:
-    """The columns of a table, by their titles; ``numeric``: the numbers of those with figures."""
-    return [Column(f"{title[:1].upper()}{title[1:]}", i in numeric) for i, title in enumerate(titles)]
+def columns(titles: str) -> list[Column]:
+    """The columns of ``Task | Calls: | Where``: a colon stands behind the title of figures."""
+    return [Column(title.removesuffix(":"), title.endswith(":")) for title in titles.split(" | ")]
 
 
 def coded(rows: Iterable[Sequence[str]], *places: int) -> list[list[Text]]:

@@ -49,7 +49,7 @@ class Blind(Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """``no host samples (hint)``."""
-        return f"{self.missing} ({self.hint})" if self.missing and self.hint else self.missing or self.hint
+        return _reason(self.missing, self.hint)
 
     @property
     def command(self) -> str:
@@ -61,10 +61,11 @@ class Blind(Struct, frozen=True, kw_only=True):
 def why_not(checked: Checked) -> str:
     """Why a detector could not decide: ``no host samples (hint)``."""
     missing = ", ".join(f"no {printable(m).replace('-', ' ')}" for m in checked.missing)
-    hint = printable(checked.hint)
-    if missing and hint:
-        return f"{missing} ({hint})"
-    return missing or hint
+    return _reason(missing, printable(checked.hint))
+
+
+def _reason(missing: str, hint: str) -> str:
+    return f"{missing} ({hint})" if missing and hint else missing or hint
 
 
 def outcome(checked: Checked) -> str:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from stepscope.model.report.report import Report
-    from stepscope.tables.findings import Evidence, Finding
 
 DOT = Md(" \u00b7 ")
 
@@ -29,17 +28,11 @@ def render(report: Report, *, sources: Mapping[str, str] | None = None) -> Md:
 
 
 def _head(report: Report) -> Md:
-    summary, times = report.session, report.session.step_times
+    summary = report.session
     title = Md("## stepscope: {}").format(code(words.subject(report)))
     if words.is_imported(report):
         return title
-    items = [verdict.unread_text(report), words.printable(summary.member)]
-    items += [words.steps_text(summary) if summary.steps else verdict.no_steps_text(report)]
-    items.append(words.throughput_text(summary))
-    if times is not None:
-        mean, p95 = words.time_pair(times.mean_ns, times.p95_ns)
-        items.append(f"step {mean} (p95 {p95})")
-    items.append(verdict.gpu_text(report))
+    items = [*verdict.head_items(report), verdict.gpu_text(report)]
     items += [words.framework_text(summary), verdict.exit_text(summary)]
     items += words.process_role_items(summary)
     items += [Md("memory: {}").format(text) for text in room_words.items(report.memory_room)[:1]]
@@ -71,7 +64,7 @@ def _block(one: blocks.Block, sources: Mapping[str, str]) -> Md:
     elif isinstance(one, blocks.Table):
         shown = _table(one)
     elif isinstance(one, blocks.Found):
-        shown = _finding(one.number, one.finding, sources)
+        shown = _finding(one, sources)
     elif isinstance(one, blocks.Grid):
         shown = Md("\n\n").join(filter(None, (_joined(cell, sources) for cell in one.cells)))
     return shown
@@ -101,9 +94,10 @@ def _span(span: blocks.Span) -> Md:
     return Md.escape(span if isinstance(span, str) else span.label if isinstance(span, blocks.Key) else span.text)
 
 
-def _finding(number: int, finding: Finding, sources: Mapping[str, str]) -> Md:
+def _finding(found: blocks.Found, sources: Mapping[str, str]) -> Md:
+    finding = found.finding
     cost = words.cost_text(finding.cost, between_steps=words.is_between_steps(finding))
-    text = [Md("#### {}. {}: {}").format(number, finding.severity, finding.title)]
+    text = [Md("#### {}. {}: {}").format(found.number, finding.severity, finding.title)]
     text.append(DOT.join((Md("{} {}").format(code(finding.code), finding.name), cost, finding.cause)))
     if finding.explanation:
         text.append(Md.escape(finding.explanation))
@@ -115,7 +109,7 @@ def _finding(number: int, finding: Finding, sources: Mapping[str, str]) -> Md:
             lines.append(block("text", body, indent="  "))
         text.append(Md("\n").join(lines))
     if finding.evidence:
-        text.append(table(("evidence", " value", " threshold"), (_evidence(e) for e in finding.evidence)))
+        text.append(_table(found.evidence))
     for remedy in finding.remedies:
         proof = (
             Md(" \u2014 {}: {}").format(words.proof_word(finding), code(remedy.what_if))
@@ -126,9 +120,3 @@ def _finding(number: int, finding: Finding, sources: Mapping[str, str]) -> Md:
         rule = Md("{}, ").format(remedy.rule) if remedy.rule else Md()
         text.append(Md("**Remedy** ({}{}): {}{}").format(rule, remedy.safety, remedy.text, proof))
     return Md("\n\n").join(text)
-
-
-def _evidence(evidence: Evidence) -> tuple[str, str, str]:
-    threshold = "" if evidence.threshold is None else words.value_text(evidence.threshold, evidence.unit)
-    value = words.value_text(evidence.value, evidence.unit)
-    return code(evidence.metric), value, threshold

@@ -17,19 +17,19 @@ _SHOWN_STEPS = 4
 
 def render(trace: OpTraceSummary) -> str:
     """The lines of one trace; each ends in a newline."""
-    head = f"{trace.file or trace.name} · {trace.format} · {words.plural(trace.events, 'event')}"
-    lines = [("op trace", head), *lines_of(trace)]
-    return "".join(f"{label:<12}{words.printable(text)}\n" for label, text in lines)
+    return "".join(f"{label:<12}{words.printable(text)}\n" for label, text in _lines("op trace", trace))
 
 
 def imported(report: Report) -> list[tuple[str, str]]:
     """Label and text for the files of an imported session."""
-    lines = []
-    for trace in report.op_traces:
-        events = words.plural(trace.events, "event")
-        lines += [("imported", f"{trace.file} · {trace.format} · {events}"), *lines_of(trace)]
+    lines = [line for trace in report.op_traces for line in _lines("imported", trace)]
     lines += [("stacks", stacks_text(file)) for file in report.stack_files]
     return [(label, words.printable(text)) for label, text in lines]
+
+
+def _lines(label: str, trace: OpTraceSummary) -> list[tuple[str, str]]:
+    head = f"{trace.file or trace.name} · {trace.format} · {words.plural(trace.events, 'event')}"
+    return [(label, head), *lines_of(trace)]
 
 
 def stacks_text(file: StackFile) -> str:

@@ -12,8 +12,6 @@ from stepscope.tables.units import format_ns, format_rate
 if TYPE_CHECKING:
     from stepscope.model.report.report import Report
 
-MIDDLE_DOT = " \u00b7 "
-
 
 def header(report: Report) -> Html:
     """The header, as markup."""
@@ -38,7 +36,7 @@ def _verdict(report: Report) -> Html:
     elif not found:
         said = verdict.nothing_text(report)
         head = said[0].upper() + said[1:]
-        more = f"{MIDDLE_DOT.join(checked_words.checked_items(report.checked))}."
+        more = f"{words.SEPARATOR.join(checked_words.checked_items(report.checked))}."
     else:
         first = found[0]
         cost = first.cost

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from stepscope.tables.place import Place
 
 COLUMN = 12
-SEPARATOR = " \u00b7 "
 SMALL_RATIO = 0.005
 """A component below this share of the step and of the median step is left out."""
 HARDLY_FROM = 1_000.0
@@ -84,7 +83,7 @@ def about(step: StepDetail) -> str:
         ),
         f"began {format_ns(step.start_ns)} after the start",
     ]
-    return SEPARATOR.join(filter(None, parts))
+    return words.SEPARATOR.join(filter(None, parts))
 
 
 def _lines(step: StepDetail) -> list[str]:
@@ -165,7 +164,7 @@ def _machine(step: StepDetail) -> list[str]:
     if not step.machine:
         return ["not sampled around this step"]
     shown = [one for one in step.machine if one.raised or one.name in ALWAYS]
-    lines = [SEPARATOR.join(reading_text(one) for one in shown)]
+    lines = [words.SEPARATOR.join(reading_text(one) for one in shown)]
     if step.rival:
         lines.append(f"most by another process: {words.printable(step.rival)}")
     every = step.machine_every_ns

@@ -102,16 +102,12 @@ def _wrapped(text: str | Short | tuple[str, ...], room: int) -> list[str]:
 
 def _first(report: Report, room: int, *, cost: bool) -> list[Line]:
     """The first line: rates of the steps, or that there are none."""
-    summary, times = report.session, report.session.step_times
-    items = [verdict.unread_text(report), words.printable(summary.member)]
+    summary = report.session
+    items = verdict.head_items(report)
     if summary.steps:
-        items += [words.steps_text(summary), words.throughput_text(summary)]
-        if times is not None:
-            mean, p95 = words.time_pair(times.mean_ns, times.p95_ns)
-            items.append(f"step {mean} (p95 {p95})")
         items += [words.backend_text(summary), verdict.gpu_text(report)]
     else:
-        items += [verdict.no_steps_text(report), words.framework_text(summary), format_ns(summary.wall_ns)]
+        items += [words.framework_text(summary), format_ns(summary.wall_ns)]
         items.append(words.plural(summary.processes, "process") if summary.processes else "")
     items += [verdict.exit_text(summary), words.overhead_text(report.overhead, steps=summary.steps) if cost else ""]
     return labelled("stepscope", HEAD, wrap_items(filter(None, items), room))
@@ -176,17 +172,16 @@ def _finding(number: int, finding: Finding, width: int) -> list[Line]:
     if finding.remedies:
         cost += f"{SEPARATOR if cost else ''}remedy: {words.printable(finding.remedies[0].text)}"
     rule = f"(stepscope rule {words.printable(finding.code)})".replace(" ", NO_BREAK)
-    lines += [(indent, Piece(text)) for text in wrap(f"{cost} {rule}", room)]
+    texts = [f"{cost} {rule}"]
     proof = next((r.what_if for r in finding.remedies if r.what_if is not None), None)
     if proof is not None:
-        said = f"{words.proof_word(finding)}: {words.printable(proof)}"
-        lines += [(indent, Piece(text)) for text in wrap(said, room)]
+        texts.append(f"{words.proof_word(finding)}: {words.printable(proof)}")
     edit = next((r for r in finding.remedies if r.edit is not None), None)
     if edit is not None and edit.edit is not None:
         said = "" if edit is finding.remedies[0] else f"{words.printable(edit.text)}: "
         shown = words.printable(edit.edit).replace(" ", NO_BREAK)
-        lines += [(indent, Piece(text)) for text in wrap(f"edit: {said}{shown}", room)]
-    return lines
+        texts.append(f"edit: {said}{shown}")
+    return lines + [(indent, Piece(line)) for text in texts for line in wrap(text, room)]
 
 
 def _cost(finding: Finding) -> str:

@@ -58,6 +58,17 @@ def no_steps_text(report: Report) -> str:
     return f"{traced_text(report) or 'no steps'} in {READ}"
 
 
+def head_items(report: Report) -> list[str]:
+    """What is said first of a measured job: whose report it is, its steps and how fast they are."""
+    summary, times = report.session, report.session.step_times
+    items = [unread_text(report), words.printable(summary.member)]
+    if not summary.steps:
+        return [*items, no_steps_text(report)]
+    items += [words.steps_text(summary), words.throughput_text(summary)]
+    pair = words.time_pair(times.mean_ns, times.p95_ns) if times is not None else None
+    return [*items, "step {} (p95 {})".format(*pair)] if pair is not None else items
+
+
 def traced_text(report: Report) -> str:
     """``only 6 traced steps``, of which all shares are in a report without others; "" if there are none."""
     return f"only {words.plural(report.traced.count, 'traced step')}" if report.traced and report.traced.count else ""

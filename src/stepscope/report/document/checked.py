@@ -6,7 +6,7 @@ from stepscope.report import checked_words, words
 from stepscope.report.blocks import Outcome, Paragraph, Table, columns
 from stepscope.report.section import Asked, Blocks, Lines, Said, Section, Short, Where
 
-HEAD = columns("Detector", "Looks for", "Outcome", "Why it could not decide")
+HEAD = columns("Detector | Looks for | Outcome | Why it could not decide")
 
 
 def _lines(asked: Asked) -> Said:

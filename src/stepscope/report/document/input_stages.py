@@ -12,15 +12,12 @@ from stepscope.tables.units import format_bytes, format_ns, format_rate
 if TYPE_CHECKING:
     from stepscope.model.report.input_bound import InputBound
     from stepscope.model.report.input_tree import InputTree
-    from stepscope.model.report.report import Report
 
-HEAD = ("stage", "where", "elements a batch", "CPU a batch", "waits", "threads", "memory a batch")
-NUMERIC = (2, 3, 4, 6)
-TREE = ("stage", "where", "own time a batch", "waits", "parallelism", "elements", "ready")
-TREE_NUMERIC = range(2, 7)
+HEAD = columns("Stage | Where | Elements a batch: | CPU a batch: | Waits: | Threads | Memory a batch:")
+TREE = columns("Stage | Where | Own time a batch: | Waits: | Parallelism: | Elements: | Ready:")
 WAITS = {"input": "for its input", "consumer": "for its consumer", "other": "CPU, lock or Python"}
 """For whom a stage waits, in words."""
-EDITS = ("edit", "where", "predicted", "if", "try it")
+EDITS = columns("Edit | Where | Predicted | If | Try it")
 BINDING = {"step": "the step", "disk": "the disk", "network": "the link"}
 MIN_WAIT = 0.05
 """Share of the steps that wait for input from which the head of a report says what the input could reach."""
@@ -59,12 +56,6 @@ def by_cores(bound: InputBound) -> str:
     last = bound.by_cores[-1]
     end = "" if last.binds == "cores" else f"; more cores bring nothing: {BINDING.get(last.binds, 'one thread')} binds"
     return f"{bound.unit}/s by cores{what}: {'; '.join(each)}{end}"
-
-
-def head(report: Report) -> list[str]:
-    """The same of a report; nothing where the steps hardly wait for input."""
-    wait = sum(part.ratio for part in report.anatomy if part.component == "input-wait")
-    return short(report.input_bound) if wait >= MIN_WAIT else []
 
 
 def rows(bound: InputBound) -> list[tuple[str, ...]]:
@@ -116,20 +107,21 @@ def edits(bound: InputBound) -> list[tuple[str, str, str, str, str]]:
 
 
 def _lines(asked: Asked) -> Said:
-    if asked.report.session.steps:
-        yield Lines(label="input", texts=head(asked.report), where=Where.HEAD, web=False)
+    wait = sum(part.ratio for part in asked.report.anatomy if part.component == "input-wait")
+    if asked.report.session.steps and wait >= MIN_WAIT:
+        yield Lines(label="input", texts=short(asked.report.input_bound), where=Where.HEAD, web=False)
 
 
 def _blocks(asked: Asked) -> Blocks:
     tree, bound = asked.report.input_tree, asked.report.input_bound
     if tree is not None:
         yield Paragraph(f"{tree.text}.", page=True)
-        yield Table(columns(*TREE, numeric=TREE_NUMERIC), coded(tree_rows(tree), 1), page=True)
+        yield Table(TREE, coded(tree_rows(tree), 1), page=True)
     if bound is None:
         return
     little = not short(bound)
     yield Paragraph(f"{bound.text}.", page=little)
-    yield Table(columns(*EDITS), coded(edits(bound), 1, 4), page=little)
+    yield Table(EDITS, coded(edits(bound), 1, 4), page=little)
     if bound.by_cores:
         yield Paragraph(f"{by_cores(bound)}.", page=little)
     if bound.diff:
@@ -138,7 +130,7 @@ def _blocks(asked: Asked) -> Blocks:
         yield Paragraph(("Prove it:", Code(bound.what_if)), page=little)
     if bound.no_diff:
         yield Paragraph(f"Not in a diff: {bound.no_diff}.", page=little)
-    yield Table(columns(*HEAD, numeric=NUMERIC), coded(rows(bound), 1), page=True)
+    yield Table(HEAD, coded(rows(bound), 1), page=True)
 
 
 SECTION = Section(key="input", title="Input", lines=_lines, blocks=_blocks)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 NO_COLOUR = "else"
 """Component that stands for none: its colour belongs to no part of a step."""
-HEAD = columns("Part", "Share", "Time", "Settled by", "What and where", numeric=(1, 2))
+HEAD = columns("Part | Share: | Time: | Settled by | What and where")
 
 
 def parts(rows: Iterable[Row]) -> list[Part]:

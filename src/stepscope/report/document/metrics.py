@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -16,8 +15,6 @@ from stepscope.report.section import Asked, Blocks, Section
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stepscope.report.marked import Html
-
 SHOWN = 6
 """Charts on the page; all metrics are in report.json."""
 VALUE, TIME = "metric:", "metric_t:"
@@ -27,10 +24,6 @@ def metrics(series: Mapping[str, Sequence[float]]) -> list[tuple[Chart | LeftOut
     """(chart, title) of each metric, at most six."""
     names = [key.removeprefix(VALUE) for key in series if key.startswith(VALUE)]
     return [(_metric(f"metric-{i}", name, series), name) for i, name in enumerate(names[:SHOWN])]
-
-
-def _drawn(series: Mapping[str, Sequence[float]]) -> Html:
-    return figures("", *metrics(series))
 
 
 def _metric(chart: str, name: str, series: Mapping[str, Sequence[float]]) -> Chart | LeftOut:
@@ -55,7 +48,7 @@ def _metric(chart: str, name: str, series: Mapping[str, Sequence[float]]) -> Cha
 
 
 def _blocks(asked: Asked) -> Blocks:
-    yield Drawing(partial(_drawn, asked.report.series))
+    yield Drawing(lambda: figures("", *metrics(asked.report.series)))
 
 
 SECTION = Section(key="metrics", title="Metrics logged by the program", blocks=_blocks)

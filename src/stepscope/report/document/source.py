@@ -7,7 +7,7 @@ from stepscope.report.blocks import At, Code, Listed, Paragraph, Table, columns
 from stepscope.report.lines import NO_BREAK, SEPARATOR
 from stepscope.report.section import Asked, Blocks, Lines, Said, Section, Where
 
-HEAD = columns("Rule", "What", "Where", "In this run", "Remedy")
+HEAD = columns("Rule | What | Where | In this run | Remedy")
 
 
 def _lines(asked: Asked) -> Said:

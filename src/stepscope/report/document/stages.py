@@ -6,7 +6,7 @@ from stepscope.report import words
 from stepscope.report.blocks import Share, Table, columns
 from stepscope.report.section import Asked, Blocks, Lines, Said, Section, Short, Where
 
-HEAD = columns("Stage", "Share", "", "Basis, or why there is none", numeric=(1,))
+HEAD = columns("Stage | Share: |  | Basis, or why there is none")
 
 
 def _lines(asked: Asked) -> Said:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from stepscope.report import maker_rows, verdict, words
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 SMALL_SHARE = 0.005
 """Components below half a percent are omitted from the line."""
-HEAD = columns("Component", "Share", "Per step", "Pipeline stage", "Largest part", numeric=(1, 2))
+HEAD = columns("Component | Share: | Per step: | Pipeline stage | Largest part")
 
 
 def _lines(asked: Asked) -> Said:
@@ -49,7 +48,7 @@ def _blocks(asked: Asked) -> Blocks:
         yield Paragraph(text, "note")
     bar = [Part(charts.component_class(name), words.component_word(name), ratio, ns) for name, ratio, ns in merged]
     yield Bar("The mean step", bar)
-    drawing = Drawing(partial(_over_time, report))
+    drawing = Drawing(lambda: _over_time(report))
     yield from [Grid([[_table(report)], [drawing]])] if report.series.get("anat_t") else [_table(report), drawing]
 
 

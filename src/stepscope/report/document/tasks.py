@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 SHOWN = 30
 """Tasks shown in Markdown and on the page; report.json has all."""
-HEAD = ("task", "kind", "calls", "per s", "total", "mean", "p50", "p95", "p99", "outliers", "trend", "where")
-NUMERIC = range(2, 10)
+HEAD = columns("Task | Kind | Calls: | Per s: | Total: | Mean: | P50: | P95: | P99: | Outliers: | Trend | Where")
 ELASTIC = (0, 11)
 """Columns that may be shortened: name and place."""
 LEAST = 16
@@ -77,13 +76,9 @@ def render(report: Report, *, width: int = 120) -> str:
     if not report.tasks:
         return "tasks     none: no Session.run, tf.function, Keras loop or span was seen\n"
     several = len({task.pid for task in report.tasks}) > 1
-    lines = [
-        (*HEAD, *(["process"] if several else [])),
-        *(
-            (*row, *([str(task.pid)] if several else []))
-            for task, row in zip(report.tasks, rows(report.tasks), strict=True)
-        ),
-    ]
+    head = (*(column.title.lower() for column in HEAD), *(["process"] if several else []))
+    pids = [(str(task.pid),) if several else () for task in report.tasks]
+    lines = [head, *(row + pid for row, pid in zip(rows(report.tasks), pids, strict=True))]
     widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
     room = max(2 * LEAST, width - GAP * (len(widths) - 1) - sum(w for i, w in enumerate(widths) if i not in ELASTIC))
     name, where = ELASTIC
@@ -100,7 +95,7 @@ def _line(cells: tuple[str, ...], widths: list[int]) -> str:
     for i, (text, width) in enumerate(zip(cells, widths, strict=True)):
         cut = text if cell_len(text) <= width else _cut(text, width, end=i == ELASTIC[1])
         pad = " " * (width - cell_len(cut))
-        parts.append(pad + cut if i in NUMERIC else cut + pad)
+        parts.append(pad + cut if i < len(HEAD) and HEAD[i].numeric else cut + pad)
     return (" " * GAP).join(parts).rstrip()
 
 
@@ -118,7 +113,7 @@ def _blocks(asked: Asked) -> Blocks:
     shown = tasks[:SHOWN]
     if shown:
         more = [f"{len(tasks) - len(shown)} more in report.json"] if len(tasks) > len(shown) else []
-        yield Table(columns(*HEAD, numeric=NUMERIC), coded(rows(shown), *ELASTIC))
+        yield Table(HEAD, coded(rows(shown), *ELASTIC))
         yield Listed([*notes(shown), *more])
 
 

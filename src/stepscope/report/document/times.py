@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from functools import partial
 from typing import TYPE_CHECKING
 
 from stepscope.report import step_text, words
-from stepscope.report.blocks import Drawing
+from stepscope.report.blocks import Drawing, Facts, Key, Stacked, Table, columns
 from stepscope.report.lines import NO_BREAK, SEPARATOR
 from stepscope.report.marked import Html
-from stepscope.report.page import bars, charts
+from stepscope.report.page import charts
+from stepscope.report.page.cards import plain
 from stepscope.report.page.figures import figures
-from stepscope.report.page.tables import facts, table
 from stepscope.report.section import Asked, Blocks, Lines, Said, Section, Where
 
 if TYPE_CHECKING:
@@ -20,8 +19,9 @@ if TYPE_CHECKING:
 
     from stepscope.model.report.report import Report
     from stepscope.model.report.slow_steps import SlowStep
+    from stepscope.report.blocks import Text
 
-HEAD = ("Component", "This step", "Median step", "")
+HEAD = columns("Component | This step: | Median step: | ")
 
 
 def _lines(asked: Asked) -> Said:
@@ -35,8 +35,8 @@ def _lines(asked: Asked) -> Said:
 
 def _blocks(asked: Asked) -> Blocks:
     if asked.report.session.steps:
-        yield Drawing(partial(_charts, asked.report))
-        yield Drawing(partial(_slow_steps, asked.report.slow_steps))
+        yield Drawing(lambda: _charts(asked.report))
+        yield Drawing(lambda: _slow_steps(asked.report.slow_steps))
 
 
 def _charts(report: Report) -> Html:
@@ -65,19 +65,14 @@ def _key(step: SlowStep) -> str:
 
 
 def _step(step: SlowStep) -> Html:
-    rows = []
+    rows: list[list[Text]] = []
     for part in step.parts:
-        name, mine, usual, factor = step_text.part_cells(part)
-        swatch = bars.swatch(charts.component_class(part.component))
-        rows.append(
-            Html('<th scope="row" class="key">{}{}</th><td class="n">{}</td><td class="n">{}</td><td>{}</td>').format(
-                swatch, name, mine, usual, factor
-            )
-        )
-    said = facts((one.label, Html("<br>").join(one.lines)) for one in step.said)
-    parts = table(HEAD, rows, numeric=(1, 2))
-    summary = Html("<summary>{}</summary>").format(step.headline)
-    return Html('<details>{}<div id="{}">{}{}</div></details>').format(summary, _key(step), parts, said)
+        name, *times = step_text.part_cells(part)
+        rows.append([Key(charts.component_class(part.component), name), *times])
+    said = Facts([(one.label, Stacked(one.lines)) for one in step.said])
+    return Html('<details><summary>{}</summary><div id="{}">{}</div></details>').format(
+        step.headline, _key(step), plain([Table(HEAD, rows), said])
+    )
 
 
 SECTION = Section(key="times", title="Step times", lines=_lines, blocks=_blocks)

@@ -78,7 +78,7 @@ def _blocks(asked: Asked) -> Blocks:
     said = f"Turns: {title(turns)}. A turn holds many steps: a fold, a trial, a prompt, an epoch."
     yield Paragraph(said, "note")
     yield Bar("The mean turn", job.parts(shown), per="")
-    yield Table(columns("Part", "Share", "Time", "Where", numeric=(1, 2)), list(map(job.cells, shown)))
+    yield Table(columns("Part | Share: | Time: | Where"), list(map(job.cells, shown)))
 
 
 SECTION = Section(key="turn", title="The mean turn", lines=_lines, blocks=_blocks)

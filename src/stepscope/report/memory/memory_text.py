@@ -41,19 +41,8 @@ def _lines(one: MemoryMap, width: int) -> list[str]:
         f"{one.mappings} mappings"
     )
     lines = [head, ""]
-    lines += _facts("huge pages", memory_words.huge_pages(one), width)
-    lines += _facts("layout", memory_words.layout(one), width)
-    lines += _facts("page faults", [memory_words.faults(one)], width)
-    lines += _facts("page tables", [format_bytes(one.page_table_bytes)], width)
-    lines += _facts("processor", memory_words.hardware(one), width)
-    lines += _facts("TLB misses", memory_words.translation(one), width)
-    if one.swap_bytes:
-        lines += _facts("swapped out", [format_bytes(one.swap_bytes)], width)
-    if growth := memory_words.growth(one):
-        lines += _facts("growth", [growth], width)
-    lines += _facts("kernel work", [memory_words.kernel_work(one)], width)
-    lines += _facts("page sizes", memory_words.page_sizes(one), width)
-    lines += _facts("free memory", memory_words.free_memory(one), width)
+    for title, texts in memory_words.facts(one):
+        lines += _facts(title, texts, width)
     lines += ["", *_sizes(one), "", *_drawing(one)]
     if one.looks:
         cost, held = max(look.wall_ns for look in one.looks), max(look.longest_ns for look in one.looks)

@@ -28,6 +28,24 @@ _SMALL = 0.05
 """Share of anonymous memory below which a figure is not mentioned."""
 
 
+def facts(one: MemoryMap) -> list[tuple[str, list[str]]]:
+    """Names and sentences of all that is known, in their order."""
+    said = [
+        ("huge pages", huge_pages(one)),
+        ("layout", layout(one)),
+        ("page faults", [faults(one)]),
+        ("page tables", [format_bytes(one.page_table_bytes)]),
+        ("processor", hardware(one)),
+        ("TLB misses", translation(one)),
+        ("swapped out", [format_bytes(one.swap_bytes)] if one.swap_bytes else []),
+        ("growth", [text] if (text := growth(one)) else []),
+        ("kernel work", [kernel_work(one)]),
+        ("page sizes", page_sizes(one)),
+        ("free memory", free_memory(one)),
+    ]
+    return [(title, texts) for title, texts in said if texts]
+
+
 def size_range(one: SizeClass) -> str:
     """``2 MiB to 4 MiB``."""
     if not one.to_bytes:

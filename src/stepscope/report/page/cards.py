@@ -27,6 +27,11 @@ def cards(shown: Iterable[blocks.Block], sources: Mapping[str, str]) -> Html:
     return Html().join([*found, _card(card)])
 
 
+def plain(shown: Iterable[blocks.Block]) -> Html:
+    """Blocks without a card round them."""
+    return Html().join(map(_block, shown))
+
+
 def _card(parts: Iterable[Html]) -> Html:
     inside = Html().join(parts)
     return Html('<div class="card">{}</div>').format(inside) if inside else Html()
@@ -37,7 +42,7 @@ def _alone(block: blocks.Block, sources: Mapping[str, str]) -> Html | None:
     if isinstance(block, blocks.Drawing):
         return block.draw()
     if isinstance(block, blocks.Found):
-        return finding_card(block, sources)
+        return finding_card(block, _table(block.evidence), sources)
     if not isinstance(block, blocks.Grid):
         return None
     cells = [*filter(None, (cards(cell, sources) for cell in block.cells))]

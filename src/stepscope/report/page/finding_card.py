@@ -9,7 +9,6 @@ from stepscope.report import words
 from stepscope.report.marked import Html
 from stepscope.report.page import bars
 from stepscope.report.page.excerpt import excerpt, find_source
-from stepscope.report.page.tables import notes, table
 from stepscope.tables.units import format_ns
 
 if TYPE_CHECKING:
@@ -17,18 +16,17 @@ if TYPE_CHECKING:
 
     from stepscope.report.blocks import Found
     from stepscope.report.page.excerpt import Excerpt
-    from stepscope.tables.findings import Evidence, Finding
+    from stepscope.tables.findings import Finding
     from stepscope.tables.place import Place
 
 Heat = Mapping[tuple[str, int], float]
 """Known cost of each (file, line), as a share of the steady wall time."""
 EXCERPTS = 2
 """Most source excerpts in one finding; further places are only listed."""
-MIDDLE_DOT = " \u00b7 "
 
 
-def finding_card(found: Found, sources: Mapping[str, str]) -> Html:
-    """The card. ``sources``: path to text of the user's files."""
+def finding_card(found: Found, evidence: Html, sources: Mapping[str, str]) -> Html:
+    """The card. ``evidence``: its table, ``sources``: path to text of the user's files."""
     number, finding, heat = found.number, found.finding, found.heat
     cost = words.cost_text(finding.cost, between_steps=words.is_between_steps(finding))
     per_step = f", {format_ns(finding.cost.ns_per_step)} per step" if finding.cost.ns_per_step else ""
@@ -44,7 +42,7 @@ def finding_card(found: Found, sources: Mapping[str, str]) -> Html:
     left = Html('{}<div class="cost"><p>{}{}</p>{}</div>').format(
         explanation, cost[0].upper() + cost[1:], per_step, bars.cost_bar(finding.cost, finding.severity)
     )
-    evidence, remedies = _evidence(finding.evidence), _remedies(finding)
+    remedies = _remedies(finding)
     where = _places(finding.where, sources, heat)
     left, right = (left + evidence + remedies, where) if where else (left + remedies, evidence)
     columns = Html('<div class="wide">{}</div><div class="wide">{}</div>').format(left, right)
@@ -57,7 +55,7 @@ def finding_card(found: Found, sources: Mapping[str, str]) -> Html:
     ).format(
         number=number,
         finding=finding,
-        dot=MIDDLE_DOT,
+        dot=words.SEPARATOR,
         rules=_rules(finding),
         columns=columns if right else Html("<div>{}</div>").format(left),
         listed=listed,
@@ -68,21 +66,7 @@ def _rules(finding: Finding) -> str:
     """Which rules of the static checker see the same in the source."""
     if finding.origin != "joined":
         return ""
-    return f"{MIDDLE_DOT}also in the source: {', '.join(finding.related_codes)}"
-
-
-def _evidence(evidence: Sequence[Evidence]) -> Html:
-    if not evidence:
-        return Html()
-    rows = [
-        Html('<th scope="row">{}</th><td class="n">{}</td><td class="n">{}</td>').format(
-            words.metric_text(item.metric),
-            words.value_text(item.value, item.unit),
-            "" if item.threshold is None else words.value_text(item.threshold, item.unit),
-        )
-        for item in evidence
-    ]
-    return table(("Evidence", "Value", "Threshold"), rows, numeric=(1, 2))
+    return f"{words.SEPARATOR}also in the source: {', '.join(finding.related_codes)}"
 
 
 def _remedies(finding: Finding) -> Html:
@@ -127,7 +111,8 @@ def _source_figure(label: str, shown: Excerpt, heat: Mapping[int, float]) -> Htm
         )
         for line in shown.lines
     )
-    rest = notes([f"{words.plural(shown.left_out, 'more line')}."] if shown.left_out else [])
+    left = words.plural(shown.left_out, "more line")
+    rest = Html('<p class="note">{}.</p>').format(left) if shown.left_out else Html()
     return Html(
         '<figure class="source"><figcaption><code>{0}</code></figcaption>'
         '<pre tabindex="0" role="region" aria-label="Source of {0}"><code>{1}</code></pre>{2}</figure>'

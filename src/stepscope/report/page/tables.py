@@ -38,21 +38,14 @@ def paragraphs(texts: Iterable[str]) -> Html:
     return Html().join(Html("<p>{}</p>").format(text) for text in texts)
 
 
-def notes(texts: Iterable[str]) -> Html:
-    """The same, in the style of notes."""
-    return Html().join(Html('<p class="note">{}</p>').format(text) for text in texts)
-
-
 def code(text: str) -> Html:
     """Text as code; empty for no text."""
     return Html("<code>{}</code>").format(text) if text else Html()
 
 
-def place(where: Place | None, *, before: str = "") -> Html:
-    """A place in the code, after ``before``; empty for none."""
-    return (
-        Html('{}<code class="where">{}</code>').format(before, words.place_text(where)) if where is not None else Html()
-    )
+def place(where: Place | None) -> Html:
+    """A place in the code; empty for none."""
+    return Html('<code class="where">{}</code>').format(words.place_text(where)) if where is not None else Html()
 
 
 def facts(rows: Iterable[tuple[str, str]]) -> Html:

@@ -12,8 +12,7 @@ from stepscope.tables.units import format_bytes, format_ns, format_rate, format_
 if TYPE_CHECKING:
     from stepscope.model.report.machine.system_calls import CallRow, SystemCallsSummary
 
-HEAD = ("thread", "call", "on", "calls", "a step", "of the time", "mean", "longest", "bytes a call", "failed")
-NUMERIC = range(3, 10)
+HEAD = columns("Thread | Call | On | Calls: | A step: | Of the time: | Mean: | Longest: | Bytes a call: | Failed:")
 IN_HEAD = 3
 """Rows in the head of the terminal's report."""
 MIN_IN_HEAD = 0.005
@@ -70,7 +69,7 @@ def _blocks(asked: Asked) -> Blocks:
     calls = asked.report.system_calls
     if calls is not None:
         yield Paragraph(f"{said(calls)}.")
-        yield Table(columns(*HEAD, numeric=NUMERIC), rows(calls))
+        yield Table(HEAD, rows(calls))
 
 
 SECTION = Section(key="calls", title="System calls", lines=_lines, blocks=_blocks)

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 SHOWN = 12
 """Rows in Markdown and on the page; report.json has all."""
 SHORT = 3
-HEAD = ("from", "to", "sent", "received", "busy", "shortest round trip", "lost", "delivery rate", "held by")
-NUMERIC = range(2, 8)
+HEAD = columns("From | To | Sent: | Received: | Busy: | Shortest round trip: | Lost: | Delivery rate: | Held by")
 
 
 def short(links: tuple[NetworkLink, ...]) -> list[str]:
@@ -79,7 +78,7 @@ def _lines(asked: Asked) -> Said:
 
 def _blocks(asked: Asked) -> Blocks:
     if asked.report.links:
-        yield Table(columns(*HEAD, numeric=NUMERIC), rows(asked.report.links))
+        yield Table(HEAD, rows(asked.report.links))
     if said := clocks(asked.report):
         yield Listed([f"Clock of {text}" for text in said])
 

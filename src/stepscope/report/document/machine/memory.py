@@ -11,7 +11,6 @@ from stepscope.report.blocks import Code, Drawing, Facts, Heading, Share, Stacke
 from stepscope.report.marked import Html, el
 from stepscope.report.memory import memory_words, room_words
 from stepscope.report.page.bars import swatch
-from stepscope.report.page.tables import notes
 from stepscope.report.section import Asked, Blocks, Lines, Said, Section, Where
 from stepscope.tables.units import format_bytes
 
@@ -25,7 +24,7 @@ _HEIGHT = 26
 _ALL = 100.0
 """The full width, in percent."""
 _KEYS = (("mapped", "mapped"), ("resident", "resident"), ("huge", "resident in huge pages"))
-SIZES = columns("Anonymous mappings by size", "Number", "Resident", "Huge pages", "", numeric=(1, 2, 3))
+SIZES = columns("Anonymous mappings by size | Number: | Resident: | Huge pages: | ")
 
 
 def _lines(asked: Asked) -> Said:
@@ -43,21 +42,9 @@ def _blocks(asked: Asked) -> Blocks:
 
 
 def _facts(one: MemoryMap) -> list[tuple[str, Text]]:
-    rows: list[tuple[str, Text]] = [
-        ("Process", (f"{one.pid}", Code(shlex.join(one.command)))),
-        ("Resident", format_bytes(one.resident_bytes)),
-        ("Huge pages", Stacked(memory_words.huge_pages(one))),
-        ("Layout", Stacked(memory_words.layout(one))),
-        ("Page faults", memory_words.faults(one)),
-        ("Page tables", format_bytes(one.page_table_bytes)),
-        ("Processor", Stacked(memory_words.hardware(one))),
-        ("TLB misses", Stacked(memory_words.translation(one))),
-        ("Growth", memory_words.growth(one) or "only one snapshot"),
-        ("Kernel work", memory_words.kernel_work(one)),
-        ("Page sizes", Stacked(memory_words.page_sizes(one))),
-        ("Free memory", Stacked(memory_words.free_memory(one))),
-    ]
-    return [row for row in rows if row[1]]
+    said = [(f"{title[0].upper()}{title[1:]}", Stacked(texts)) for title, texts in memory_words.facts(one)]
+    process = (f"{one.pid}", Code(shlex.join(one.command)))
+    return [("Process", process), ("Resident", format_bytes(one.resident_bytes)), *said]
 
 
 def _sizes(one: MemoryMap) -> Iterator[Sequence[Text]]:
@@ -73,7 +60,8 @@ def _drawing(one: MemoryMap) -> Html:
         '<p class="note">The address space: each strip is a region without large holes; the height of a '
         'colour is its share of that part of the region.</p><ul class="legend">{}</ul>'
     ).format(keys)
-    rest = notes([f"{format_bytes(one.hidden_bytes)} resident elsewhere."] if one.hidden_bytes else [])
+    hidden = Html('<p class="note">{} resident elsewhere.</p>').format(format_bytes(one.hidden_bytes))
+    rest = hidden if one.hidden_bytes else Html()
     return Html('<div class="card">{}{}{}</div>').format(note, Html().join(map(_strip, one.regions)), rest)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from stepscope.report import verdict, words
@@ -87,7 +86,7 @@ def _lines(asked: Asked) -> Said:
 
 def _blocks(asked: Asked) -> Blocks:
     if not words.is_imported(asked.report):
-        yield Drawing(partial(_charts, asked.report.series))
+        yield Drawing(lambda: _charts(asked.report.series))
 
 
 SECTION = Section(key="resources", title="Resources", lines=_lines, blocks=_blocks)

@@ -14,27 +14,12 @@ if TYPE_CHECKING:
 
 SHOWN = 12
 """Rows in Markdown and on the page; report.json has all."""
-HEAD = (
-    "op",
-    "inputs",
-    "where",
-    "share of compute",
-    "in the steps",
-    "alone",
-    "reached",
-    "rate alone",
-    "of the roof",
-    "answer",
+HEAD = columns(
+    "Op | Inputs | Where | Share of compute: | In the steps: | Alone: | Reached: | Rate alone: | Of the roof: | Answer"
 )
-NUMERIC = range(3, 9)
 _GIGA = 1e9
 _BUSY = 0.05
 """Share of the CPUs in use by others from which that is said."""
-
-
-def rows(limits: Limits) -> list[tuple[str, ...]]:
-    """The heaviest ops."""
-    return [_row(op) for op in limits.ops[:SHOWN]]
 
 
 def _row(op: OpLimit) -> tuple[str, ...]:
@@ -92,7 +77,7 @@ def _blocks(asked: Asked) -> Blocks:
     if limits is None:
         return
     yield Paragraph(f"{limits.text}.")
-    yield Table(columns(*HEAD, numeric=NUMERIC), coded(rows(limits), 0, 2))
+    yield Table(HEAD, coded(map(_row, limits.ops[:SHOWN]), 0, 2))
     yield Listed(notes(limits))
 
 

@@ -24,16 +24,14 @@ IN_LINES = 3
 LEAST = 0.005
 """Smaller shares are omitted."""
 NO_LAYER, NO_MAKER = "no layer", "no known line or layer"
-HEAD = ("made by", "op time", "share", "in gradients", "runs", "ops", "where")
-NUMERIC = range(1, 5)
+HEAD = columns("Made by | Op time: | Share: | In gradients: | Runs: | Ops | Where")
 MAX_LAYERS = 3
 """Maximum number of layers, or types of ops, that are named for one line."""
 MAX_NAME = 80
 """Maximum characters of an op's name in a line: template kernels have hundreds."""
 
 
-OP_HEAD = ("op", "type", "self time", "share", "runs", "result", "Gflop of the op", "layer", "where", "device")
-OP_NUMERIC = (2, 3, 4, 6)
+OP_HEAD = columns("Op | Type | Self time: | Share: | Runs: | Result | Gflop of the op: | Layer | Where | Device")
 _GIGA = 1e9
 
 
@@ -175,11 +173,11 @@ def _blocks(asked: Asked) -> Blocks:
         return
     yield Paragraph(f"{summary(table, words.analysed_file(asked.report))}.")
     if table.makers:
-        yield Table(columns(*HEAD, numeric=NUMERIC), coded(rows(table, SHOWN), 6))
+        yield Table(HEAD, coded(rows(table, SHOWN), 6))
     if table.makers and table.ops:
         yield Heading("Ops with the most self time", page=True)
     each = coded(op_rows(table)[:SHOWN], 0, 8)
-    yield Table(columns(*OP_HEAD, numeric=OP_NUMERIC), each, page=bool(table.makers))
+    yield Table(OP_HEAD, each, page=bool(table.makers))
 
 
 SECTION = Section(key="ops", title="Ops", lines=_lines, blocks=_blocks)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from stepscope.model.report.op_summary import OpTraceSummary
     from stepscope.report.blocks import Text
 
-HEAD = columns("Trace", "Format", "Events", "Steps", "Captured", "No events", "Omitted", numeric=(2,))
+HEAD = columns("Trace | Format | Events: | Steps | Captured | No events | Omitted")
 
 
 def _blocks(asked: Asked) -> Blocks:

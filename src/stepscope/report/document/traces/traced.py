@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from stepscope.derive.optrace.steps.step_parts import PARTS
 from stepscope.model.report.components import COMPONENTS
 from stepscope.report import capture_text, op_trace_text, words
-from stepscope.report.blocks import Bar, Grid, Heading, Key, Listed, Paragraph, Part, Table, coded, columns
+from stepscope.report.blocks import Bar, Code, Grid, Heading, Key, Listed, Paragraph, Part, Table, coded, columns
 from stepscope.report.document.traces import ops
 from stepscope.report.section import Asked, Blocks, Lines, Said, Section, Where
 from stepscope.tables.units import format_bytes, format_ns, format_ratio
@@ -45,12 +45,10 @@ MIN_CALL = 0.3
 """Share of the idle time from which a call of the loop is named."""
 SMALL = 0.005
 """Parts below half a percent are omitted from short lists."""
-STAGE_HEAD = ("stage", "work per batch", "parallel calls", "buffered", "calls", "ops of its function")
-STAGE_NUMERIC = range(1, 5)
-GAP_HEAD = ("at", "duration", "host activity")
-TRANSFER_HEAD = ("parameter", "from", "size", "needed", "came", "waited", "came before more urgent ones")
-TRANSFER_NUMERIC = range(2, 7)
-GAIN_HEAD = ("op", "type", "share of the path", "step shorter by")
+STAGE_HEAD = columns("Stage | Work per batch: | Parallel calls: | Buffered: | Calls: | Ops of its function")
+GAP_HEAD = columns("At: | Duration: | Host activity")
+TRANSFER_HEAD = columns("Parameter | From | Size: | Needed: | Came: | Waited: | Came before more urgent ones:")
+GAIN_HEAD = columns("Op | Type | Share of the path: | Step shorter by:")
 COPIES = ("copy-to-device", "stage-to-device", "copy-from-device", "stage-from-device", "copy-on-device")
 IDLE = ("device-gap", "device-wait", "scheduling")
 """Parts in which nothing works for the step; drawn hatched."""
@@ -95,21 +93,6 @@ def hidden_items(traced: TracedSteps) -> list[str]:
     if said is None or said.hidden_ns < SMALL * traced.mean_ns:
         return []
     return [f"{format_ns(said.hidden_ns)} more of communication is hidden by compute"]
-
-
-def stage_rows(traced: TracedSteps) -> list[tuple[str, ...]]:
-    """The tree, one row for each stage."""
-    return [
-        (
-            "\u2007" * 2 * stage.depth + f"{words.printable(stage.name)}{' (blocking)' if stage.blocking else ''}",
-            format_ns(stage.self_ns_per_batch),
-            f"{stage.parallelism}",
-            "" if stage.buffered is None else f"{stage.buffered:.1f}",
-            f"{stage.calls:,}",
-            ", ".join(words.printable(name) for name in stage.ops),
-        )
-        for stage in traced.pipeline
-    ]
 
 
 def blocking(traced: TracedSteps) -> str:
@@ -175,24 +158,6 @@ def transfer_rows(order: TransferOrder) -> list[tuple[str, ...]]:
     ]
 
 
-def gap_rows(idle: TracedIdle) -> list[tuple[str, str, str]]:
-    """The longest idle periods."""
-    return [(format_ns(gap.at_ns), format_ns(gap.dur_ns), part_word(gap.part)) for gap in idle.gaps]
-
-
-def gain_rows(gains: tuple[TracedGain, ...]) -> list[tuple[str, str, str, str]]:
-    """Savings if each op took half its time."""
-    return [
-        (
-            ops.short_name(gain.name),
-            words.printable(gain.type) if gain.type != gain.name else "",
-            format_ratio(gain.path_ratio),
-            _span(gain),
-        )
-        for gain in gains
-    ]
-
-
 def _span(gain: TracedGain) -> str:
     low, high = f"{words.percent(gain.low)}", f"{words.percent(gain.high)}"
     return f"{high} %" if low == high else f"{low} to {high} %"
@@ -253,15 +218,19 @@ def _parts(traced: TracedSteps) -> Table:
         )
         for part in traced.parts
     ]
-    return Table(columns("Part", "Share", each, "Meaning", numeric=(1, 2)), rows)
+    return Table(columns(f"Part | Share: | {each}: | Meaning"), rows)
 
 
 def _idle(idle: TracedIdle | None) -> Blocks:
     if idle is not None:
         more = f"{idle.count:,} gaps of a microsecond or more; the longest:"
-        yield Heading("Device idle times", page=True)
-        yield Paragraph(more if idle.gaps else "No gap of a microsecond or more.", "note", page=True)
-        yield Table(columns(*GAP_HEAD, numeric=(0, 1)), gap_rows(idle), page=True)
+        note = more if idle.gaps else "No gap of a microsecond or more."
+        gaps = [(format_ns(gap.at_ns), format_ns(gap.dur_ns), part_word(gap.part)) for gap in idle.gaps]
+        yield from _told("Device idle times", note, Table(GAP_HEAD, gaps, page=True))
+
+
+def _told(title: str, note: str, table: Table) -> Blocks:
+    return iter((Heading(title, page=True), Paragraph(note, "note", page=True), table))
 
 
 def _transfers(traced: TracedSteps) -> Blocks:
@@ -273,28 +242,43 @@ def _transfers(traced: TracedSteps) -> Blocks:
         "The most urgent first: it has the longest chain of work after it. Times from the step's start on "
         f"{order.device}.{more}"
     )
-    yield Heading("Order of transfers", page=True)
-    yield Paragraph(note, "note", page=True)
-    yield Table(columns(*TRANSFER_HEAD, numeric=TRANSFER_NUMERIC), coded(transfer_rows(order), 0), page=True)
+    yield from _told("Order of transfers", note, Table(TRANSFER_HEAD, coded(transfer_rows(order), 0), page=True))
 
 
 def _pipeline(traced: TracedSteps) -> Blocks:
-    if traced.pipeline:
+    rows = [
+        (
+            "\u2007" * 2 * stage.depth + f"{words.printable(stage.name)}{' (blocking)' if stage.blocking else ''}",
+            format_ns(stage.self_ns_per_batch),
+            f"{stage.parallelism}",
+            "" if stage.buffered is None else f"{stage.buffered:.1f}",
+            f"{stage.calls:,}",
+            ", ".join(words.printable(name) for name in stage.ops),
+        )
+        for stage in traced.pipeline
+    ]
+    if rows:
         note = f"{traced.batches:,} batches. The step calls the first stage; each stage calls those indented below it."
-        yield Heading("The input pipeline", page=True)
-        yield Paragraph(note, "note", page=True)
-        yield Table(columns(*STAGE_HEAD, numeric=STAGE_NUMERIC), stage_rows(traced), page=True)
+        yield from _told("The input pipeline", note, Table(STAGE_HEAD, rows, page=True))
 
 
 def _gains(traced: TracedSteps) -> Blocks:
-    if traced.gains:
+    """Savings if each op took half its time."""
+    rows = [
+        (
+            Code(ops.short_name(gain.name)),
+            Code(words.printable(gain.type) if gain.type != gain.name else ""),
+            format_ratio(gain.path_ratio),
+            _span(gain),
+        )
+        for gain in traced.gains
+    ]
+    if rows:
         note = (
             "Estimated from the critical path of the steps closest to the median: the saving per step if an op on it "
             "took half its time. The smaller figure is certain; the larger one is half the op's time."
         )
-        yield Heading("What would make the step shorter", page=True)
-        yield Paragraph(note, "note", page=True)
-        yield Table(columns(*GAIN_HEAD, numeric=(2, 3)), coded(gain_rows(traced.gains), 0, 1), page=True)
+        yield from _told("What would make the step shorter", note, Table(GAIN_HEAD, rows, page=True))
 
 
 SECTION = Section(key="traced", title="Traced steps", lines=_lines, blocks=_blocks)
