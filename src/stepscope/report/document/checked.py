@@ -27,4 +27,4 @@ def _blocks(asked: Asked) -> Blocks:
     yield Table(HEAD, rows)
 
 
-SECTION = Section(key="checked", title="Checked", lines=_lines, blocks=_blocks)
+SECTION = Section(key="checked", title="Checks", lines=_lines, blocks=_blocks)
