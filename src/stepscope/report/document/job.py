@@ -14,25 +14,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from stepscope.report.blocks import Span, Text
-    from stepscope.report.ledger_rows import Row
+    from stepscope.report.ledger_rows import ShownEntry
 
 NO_COLOUR = "else"
 """Component that stands for none: its colour belongs to no part of a step."""
 HEAD = columns("Part | Share: | Time: | Settled by | What and where")
 
 
-def parts(rows: Iterable[Row]) -> list[Part]:
+def parts(rows: Iterable[ShownEntry]) -> list[Part]:
     """The parts of a bar."""
     return [Part(_css(row), row.label, row.ratio, row.ns) for row in rows]
 
 
-def cells(row: Row) -> list[Text]:
+def cells(row: ShownEntry) -> list[Text]:
     """Colour and label, share, time, what it is and where."""
     what: tuple[Span, ...] = (row.text, *map(At, row.where))
     return [Key(_css(row), row.label), f"{words.percent(row.ratio)} %", format_ns(row.ns), what]
 
 
-def _css(row: Row) -> str:
+def _css(row: ShownEntry) -> str:
     return charts.component_class(row.component or NO_COLOUR)
 
 

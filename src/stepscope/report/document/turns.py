@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from stepscope.report import words
 from stepscope.report.blocks import Bar, Paragraph, Table, columns
 from stepscope.report.document import job
-from stepscope.report.ledger_rows import PHASES, Row
+from stepscope.report.ledger_rows import PHASES, ShownEntry
 from stepscope.report.section import Asked, Blocks, Lines, Said, Section, Where
 from stepscope.tables.units import format_ns
 
@@ -51,10 +51,10 @@ def _label(part: TurnPart) -> str:
     return words.component_word(part.component) if part.component else PHASES[part.phase][0]
 
 
-def rows(turns: Turns) -> list[Row]:
+def rows(turns: Turns) -> list[ShownEntry]:
     """A row for each part."""
     return [
-        Row(
+        ShownEntry(
             label=_label(part),
             component=part.component or PHASES[part.phase][1] or "call",
             ns=part.ns,
