@@ -1,8 +1,10 @@
-"""A process of the pool that reads is killed, as for lack of memory; its result never comes."""
+"""A process of the pool that reads is killed, as for lack of memory; its result never comes. Plain Python."""
 
 import multiprocessing
 import os
 import signal
+
+import stepscope
 
 POOL = multiprocessing.get_context("fork")
 
@@ -13,15 +15,6 @@ def read(number: int) -> int:
     return number
 
 
-def main() -> None:
-    pool = POOL.Pool(2)
-    from _model import LABELS, ROWS, compiled, dataset
-
-    def batches() -> object:
-        for _number in pool.imap(read, range(1000)):  # hangs here
-            yield ROWS, LABELS
-
-    compiled().fit(dataset(batches), verbose=0)
-
-
-main()
+for _number in POOL.Pool(2).imap(read, range(1000)):  # hangs here
+    stepscope.step()
+    sum(range(1_000_000))

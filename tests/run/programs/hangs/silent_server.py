@@ -1,9 +1,9 @@
-"""A server stops answering, and the generator reads from it without a timeout."""
+"""A server stops answering, and the job reads from it without a timeout. Plain Python."""
 
 import socket
 import threading
 
-from _model import LABELS, ROWS, compiled, dataset
+import stepscope
 
 SERVER = socket.create_server(("127.0.0.1", 0))
 
@@ -14,12 +14,9 @@ def serve() -> None:
     threading.Event().wait()
 
 
-def batches() -> object:
-    with socket.create_connection(SERVER.getsockname()) as connection:
-        while True:
-            connection.recv(1)  # hangs here
-            yield ROWS, LABELS
-
-
 threading.Thread(target=serve, daemon=True).start()
-compiled().fit(dataset(batches), verbose=0)
+with socket.create_connection(SERVER.getsockname()) as connection:
+    while True:
+        connection.recv(1)  # hangs here
+        stepscope.step()
+        sum(range(1_000_000))
