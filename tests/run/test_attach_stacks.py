@@ -59,7 +59,7 @@ def test_threads_of_a_python_program(tmp_path: Path, python: str) -> None:
     (waiting,) = (block for block in blocks if "waiter (threads.py:5)" in block)
     assert waiting.splitlines()[0].count(",") == 1
     assert "get (" in waiting
-    assert any("burner (threads.py:8)" in block for block in blocks)
+    assert any("burner (threads.py:" in block for block in blocks)  # at the head of its loop, or in it
     assert not any(tmp_path.glob("*.stepscope"))
 
 
