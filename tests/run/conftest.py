@@ -1,5 +1,7 @@
 """Real jobs under the real launcher."""
 
+import importlib
+import importlib.metadata
 import json
 import os
 import signal
@@ -9,16 +11,19 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+from tests import recordings
 
 import stepscope
-from stepscope.launcher import rundir
+from stepscope.launcher import jobs, rundir
 from stepscope.model.session.session import Session
 from stepscope.sessions.bundle import open_session
 from stepscope.wire.kinds import Kind
 
 SOURCE = Path(stepscope.__file__).resolve().parent.parent
+BENCHMARKS = Path(__file__).parents[2] / "bench"
 PATIENCE_S = 240.0
 
 STEPS = """
@@ -100,21 +105,54 @@ class Project:
         (path,) = self.sessions()
         return open_session(path)
 
+    def close(self) -> None:
+        """End whatever was started, and remove what it left."""
+        for process in self.started:
+            if process.poll() is None:
+                for child in children(process.pid):
+                    kill(child)
+                process.kill()
+            process.communicate()
+        for manifest in self.root.rglob("manifest.json"):
+            run = json.loads(manifest.read_text() or "{}").get("run_dir", "")
+            if Path(run).name.startswith("stepscope-"):
+                rundir.remove(Path(run))
+
 
 def spans(session: Session) -> int:
     """How many spans of the user's own a session holds."""
     return sum(int((worker.records.kind == Kind.SPAN).sum()) for worker in session.workers)
 
 
-def wait_for(what: Callable[[], object], why: str, patience_s: float = PATIENCE_S) -> object:
-    """Wait until ``what`` gives something true."""
+def wait_for(what: Callable[[], object], why: str, patience_s: float = PATIENCE_S, *, every_s: float = 0.01) -> object:
+    """Wait until ``what`` gives something true, asking at this interval."""
     deadline = time.monotonic() + patience_s
     while time.monotonic() < deadline:
         found = what()
         if found:
             return found
-        time.sleep(0.01)
+        time.sleep(every_s)
     raise AssertionError(f"waited {patience_s} s for {why}")
+
+
+def stepping(project: Project, count: int, least: int) -> list[int]:
+    """Pids of the jobs of a folder, once there are so many and each has made more than ``least`` steps."""
+
+    def mine() -> list[int]:
+        every = [job.status for job in jobs.running()]
+        pids = [one.pid for one in every if one.cwd == str(project.root) and one.steps > least]
+        return pids if len(pids) == count else []
+
+    found = wait_for(mine, f"steps of {count} jobs", every_s=0.5)
+    assert isinstance(found, list)
+    return found
+
+
+def what_is_left() -> ModuleType:
+    """The check that the benchmarks use: what a job leaves behind."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(BENCHMARKS))
+        return importlib.import_module("_left_behind")
 
 
 def children(pid: int) -> dict[int, str]:
@@ -163,16 +201,38 @@ def project(tmp_path: Path) -> Iterator[Project]:
     project = Project(tmp_path)
     project.script("steps.py", STEPS)
     yield project
-    for process in project.started:
-        if process.poll() is None:
-            for child in children(process.pid):
-                kill(child)
-            process.kill()
-        process.communicate()
-    for manifest in tmp_path.rglob("manifest.json"):
-        run = json.loads(manifest.read_text() or "{}").get("run_dir", "")
-        if Path(run).name.startswith("stepscope-"):
-            rundir.remove(Path(run))
+    project.close()
+
+
+@pytest.fixture(scope="session")
+def ran_once(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[Callable[[Project], None]], Project]:
+    """A project in which a function ran its jobs, once for all workers (``tests.recordings``); tests only read it.
+
+    The function's module and ``programs/`` say what it makes, with the sources of stepscope and the packages.
+    """
+    packages = sorted(f"{one.name} {one.version}" for one in importlib.metadata.distributions())
+    here = Path(__file__)
+    made_by = recordings.key_of([SOURCE / "stepscope", here, here.parent / "programs"], sys.executable, *packages)
+    kept = recordings.Recordings(recordings.root(request.config, tmp_path_factory.getbasetemp()), made_by)
+
+    def ran(make: Callable[[Project], None]) -> Project:
+        code = recordings.key_of([Path(make.__code__.co_filename)])
+        return Project(kept.folder(f"{make.__name__}-{code}", lambda folder: made_in(folder, make)))
+
+    return ran
+
+
+def made_in(folder: Path, make: Callable[[Project], None]) -> bool:
+    """Run jobs in a folder."""
+    project = Project(folder)
+    project.script("steps.py", STEPS)
+    try:
+        make(project)
+    finally:
+        project.close()
+    return True
 
 
 @pytest.fixture

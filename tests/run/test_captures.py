@@ -80,103 +80,158 @@ def captures_of(session: Session) -> tuple[CaptureInfo, ...]:
     return session.manifest.captures
 
 
-def test_steps_of_a_running_fit(project: Project, running: Callable[..., Running]) -> None:
-    """An unmodified Keras fit: every step that was asked for is in the trace, nothing listens, the job is as it was."""
-    job = running("long_fit.py")
-    before = job.listening()
-    done = job.trace("--steps", "5", "--keep-raw")
-    assert done.returncode == 0, done.stderr
-    assert "5 steps of Keras fit" in done.stdout
-    assert job.listening() == before == set()
-    refused = job.trace("--task", "no such task", "--wait", "0")
-    assert refused.returncode == 74
-    assert "no task is called no such task; expected one of: " in refused.stderr
-    code, out, errors = job.end()
+ASKED = {
+    "steps": ("--steps", "5", "--keep-raw"),
+    "no task": ("--task", "no such task", "--wait", "0"),
+    "syscalls": ("--kind", "syscalls", "--seconds", "1"),
+    "memory": ("--kind", "memory", "--seconds", "2"),
+    "python": ("--kind", "python", "--seconds", "2"),
+    "saving": ("--when", "saving", "--wait", "3", "--steps", "3"),
+    "gave way": ("--steps", "1000"),
+    "refused": ("--steps", "3"),
+}
+"""What one fit is asked in turn; from "gave way" on it starts a profiler when it sees one."""
+SAID = "said.json"
+
+
+def asked_in_turn(project: Project) -> None:
+    """An unmodified Keras fit that is asked for captures of all kinds; what was said lies in ``SAID``."""
+    logs = project.root / "logs"
+    job = Running(project, "long_fit.py", str(logs))
+    said: dict[str, object] = {"pid": job.pid, "listened before": sorted(job.listening())}
+    for what, options in ASKED.items():
+        if what == "gave way":
+            logs.mkdir()
+        done = job.trace(*options)
+        said[what] = [done.returncode, done.stdout, done.stderr]
+        if what == "steps":
+            said["listened after"] = sorted(job.listening())
+    said["end"] = job.end()
+    (project.root / SAID).write_text(json.dumps(said))
+
+
+class Fit:
+    """The recorded fit: what was said, and its session."""
+
+    def __init__(self, project: Project) -> None:
+        self.root = project.root
+        self.said = json.loads((project.root / SAID).read_text())
+        (self.path,) = project.sessions()
+        self.session = project.session()
+        self.report = json.loads((self.path / "report.json").read_text())
+
+    def answer(self, what: str) -> tuple[int, str, str]:
+        """Exit code, standard output and standard error of one command."""
+        code, out, errors = self.said[what]
+        return code, out, errors
+
+    def captures(self, kind: str = "ops") -> list[CaptureInfo]:
+        """The captures of a kind that the user asked for."""
+        return [one for one in captures_of(self.session) if one.asked_by == "user" and one.kind == kind]
+
+
+@pytest.fixture(name="fit", scope="module")
+def _fit(ran_once: Callable[[Callable[[Project], None]], Project]) -> Fit:
+    return Fit(ran_once(asked_in_turn))
+
+
+def test_a_fit_that_was_asked_ends_as_ever(fit: Fit) -> None:
+    """Whatever was captured of it."""
+    code, out, errors = fit.answer("end")
     assert (code, out) == (0, "done\n"), errors
-    session = project.session()
-    (capture,) = captures_of(session)
+
+
+def test_steps_of_a_running_fit(fit: Fit) -> None:
+    """An unmodified Keras fit: every step that was asked for is in the trace, nothing listens, the job is as it was."""
+    code, out, errors = fit.answer("steps")
+    assert code == 0, errors
+    assert "5 steps of Keras fit" in out
+    assert fit.said["listened after"] == fit.said["listened before"] == []
+    code, _, errors = fit.answer("no task")
+    assert code == 74
+    assert "no task is called no such task; expected one of: " in errors
+    capture = captures_of(fit.session)[0]
     assert (capture.outcome, capture.way, capture.asked_by, capture.steps) == ("done", "profiler", "user", 5)
     assert capture.ratio is not None
     assert capture.neighbours >= 5
     assert capture.cost_ns > 0
-    (path,) = project.sessions()
-    assert "captures" in (path / "report.txt").read_text()
-    raw = next((path / "captures").glob("ops-001*.xplane.pb"))
+    assert "captures" in (fit.path / "report.txt").read_text()
+    raw = next((fit.path / "captures").glob("ops-001*.xplane.pb"))
     assert raw.stat().st_size == capture.bytes
-    assert not list((path / "captures").glob("raw-*"))
+    assert not list((fit.path / "captures").glob("raw-*"))
     assert capture.files == ("optraces/ops-001", raw.name)
-    trace = optrace.load(path, "ops-001")
+    trace = optrace.load(fit.path, "ops-001")
     marks = trace.events_of(trace.metas_named(STEP_MARKER))
     assert len(marks) == 5
     assert set(trace.categories()[marks].tolist()) == {Category.STEP}
     assert trace.events.start_ns[marks].min() >= capture.at_ns
     assert trace.events.end_ns[marks].max() <= capture.at_ns + capture.recorded_ns
-    report = json.loads((path / "report.json").read_text())
-    (told,) = report["overhead"]["captures"]
-    assert told["steps"] == 5
-    assert 0 < report["overhead"]["captures_ratio"] < 1
+    assert fit.report["overhead"]["captures"][0]["steps"] == 5
+    assert 0 < fit.report["overhead"]["captures_ratio"] < 1
 
 
-def test_system_calls_of_a_running_fit(project: Project, running: Callable[..., Running]) -> None:
+def test_system_calls_of_a_running_fit(fit: Fit) -> None:
     """Counted in the kernel, by thread; the report says how many a step makes."""
-    job = running("long_fit.py")
-    done = job.trace("--kind", "syscalls", "--seconds", "1")
-    code, out, _ = job.end()
-    assert (code, out) == (0, "done\n")
-    if "cannot be counted" in done.stderr:
-        pytest.skip(done.stderr)
-    assert done.returncode == 0, done.stderr
-    assert " system calls in " in done.stdout
-    (capture,) = captures_of(project.session())
-    assert (capture.kind, capture.way, capture.outcome) == ("syscalls", "bpf", "done")
+    code, out, errors = fit.answer("syscalls")
+    if "cannot be counted" in errors:
+        pytest.skip(errors)
+    assert code == 0, errors
+    assert " system calls in " in out
+    (capture,) = fit.captures("syscalls")
+    assert (capture.way, capture.outcome) == ("bpf", "done")
     assert capture.files == ("calls/0001.json",)
-    (path,) = project.sessions()
-    calls = json.loads((path / "report.json").read_text())["system_calls"]
+    calls = fit.report["system_calls"]
     assert calls["steps"] > 0
     assert calls["wall_ns"] >= 1_000_000_000
-    assert {(row["pid"], row["native"]) for row in calls["rows"] if row["of_steps"]} == {(job.pid, job.pid)}
+    pid = fit.said["pid"]
+    assert {(row["pid"], row["native"]) for row in calls["rows"] if row["of_steps"]} == {(pid, pid)}
     assert any(row["call"] == "futex" for row in calls["rows"])
     assert calls["count"] >= sum(row["count"] for row in calls["rows"]) > 0
 
 
-def test_memory_of_a_running_fit(project: Project, running: Callable[..., Running]) -> None:
+def test_memory_of_a_running_fit(fit: Fit) -> None:
     """Growth and the highest moment are flame graphs of bytes; the process says what its variables hold."""
-    job = running("long_fit.py")
-    done = job.trace("--kind", "memory", "--seconds", "2", "--force")
-    dense = job.trace("--kind", "python", "--seconds", "2", "--force")
-    code, out, _ = job.end()
-    assert (code, out) == (0, "done\n")
-    if "perf is not installed" in done.stderr or "perf_event_paranoid" in done.stderr:
-        pytest.skip(done.stderr)
-    assert done.returncode == 0, done.stderr
-    assert dense.returncode == 0, dense.stderr
-    assert " came and stayed" in done.stdout
-    assert "; highest " in done.stdout
-    session = project.session()
-    memory, python = (one for one in captures_of(session) if one.asked_by == "user")
-    assert (memory.kind, memory.way, memory.outcome) == ("memory", "perf", "done")
+    code, out, errors = fit.answer("memory")
+    if "perf is not installed" in errors or "perf_event_paranoid" in errors:
+        pytest.skip(errors)
+    assert code == 0, errors
+    dense, _, dense_errors = fit.answer("python")
+    assert dense == 0, dense_errors
+    assert " came and stayed" in out
+    assert "; highest " in out
+    (memory,), (python,) = fit.captures("memory"), fit.captures("python")
+    assert (memory.way, memory.outcome) == ("perf", "done")
     assert memory.files == ("stacks/memory-growth-0001.parquet", "stacks/memory-peak-0001.parquet")
-    assert (python.kind, python.way, python.outcome, python.files) == ("python", "agent", "done", ())
-    profiles = {profile.event: profile for profile in session_stacks.profiles(session)}
+    assert (python.way, python.outcome, python.files) == ("agent", "done", ())
+    profiles = {profile.event: profile for profile in session_stacks.profiles(fit.session)}
     assert profiles["memory-peak"].unit == "bytes"
     assert profiles["memory-peak"].total > 100 << 20
     assert 0 < profiles["python-capture"].total < profiles["python"].total
-    looks = [look for worker in session.workers for look in worker.all(MemoryHeld) if look.reason == "asked"]
+    looks = [look for worker in fit.session.workers for look in worker.all(MemoryHeld) if look.reason == "asked"]
     assert len(looks) == 2
 
 
-def test_a_capture_under_a_condition_that_never_holds_is_not_kept(
-    project: Project, running: Callable[..., Running]
-) -> None:
+def test_a_capture_under_a_condition_that_never_holds_is_not_kept(fit: Fit) -> None:
     """A fit that saves nothing: its tries are discarded and counted, and the exit code is that of nothing caught."""
-    job = running("long_fit.py")
-    missed = job.trace("--when", "saving", "--wait", "8", "--steps", "3")
-    assert missed.returncode == 75, missed.stderr
-    assert "not caught in 8 s: that a checkpoint or summary is written was not seen at all meanwhile" in missed.stderr
-    assert job.end()[:2] == (0, "done\n")
-    captures = [capture for capture in captures_of(project.session()) if capture.asked_by == "user"]
+    code, _, errors = fit.answer("saving")
+    assert code == 75, errors
+    assert "not caught in 3 s: that a checkpoint or summary is written was not seen at all meanwhile" in errors
+    captures = [capture for capture in fit.captures() if capture.when]
     assert captures
     assert {(capture.outcome, capture.when, capture.files) for capture in captures} == {("discarded", "saving", ())}
+
+
+def test_a_user_s_profiler_wins(fit: Fit) -> None:
+    """Ours is gone before the user's starts, and is refused while that runs; the user's trace is written as ever."""
+    code, _, errors = fit.answer("gave way")
+    assert code == 74
+    assert "the user's own profiler has started" in errors
+    code, _, errors = fit.answer("refused")
+    assert code == 74
+    assert "the user's own profiler runs" in errors
+    assert list((fit.root / "logs").rglob("*.xplane.pb"))
+    assert [c.outcome for c in captures_of(fit.session)[-2:]] == ["gave-way", "refused"]
+    assert [e.action for w in fit.session.workers for e in w.all(UserProfiler)] == ["start", "stop", "stopped"]
 
 
 @pytest.mark.parametrize(
@@ -260,21 +315,3 @@ def test_one_run_of_a_task(project: Project, running: Callable[..., Running]) ->
     trace = optrace.load(path, "ops-001")
     assert trace.events.start_ns.min() >= capture.at_ns
     assert trace.events.end_ns.max() <= capture.at_ns + capture.recorded_ns
-
-
-def test_a_user_s_profiler_wins(project: Project, running: Callable[..., Running], tmp_path: Path) -> None:
-    """Ours is gone before the user's starts, and is refused while that runs; the user's trace is written as ever."""
-    logs = tmp_path / "logs"
-    job = running("long_fit.py", str(logs))
-    gave_way = job.trace("--steps", "1000")
-    assert gave_way.returncode == 74
-    assert "the user's own profiler has started" in gave_way.stderr
-    refused = job.trace("--steps", "3")
-    assert refused.returncode == 74
-    assert "the user's own profiler runs" in refused.stderr
-    code, out, errors = job.end()
-    assert (code, out) == (0, "done\n"), errors
-    assert list(logs.rglob("*.xplane.pb"))
-    session = project.session()
-    assert [c.outcome for c in captures_of(session)] == ["gave-way", "refused"]
-    assert [e.action for w in session.workers for e in w.all(UserProfiler)] == ["start", "stop", "stopped"]

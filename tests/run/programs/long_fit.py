@@ -1,10 +1,12 @@
 """A Keras fit that goes on until the file that it is given exists.
 
-With a second argument it starts a profiler of its own, into that folder, as soon as it is being profiled by somebody.
+With a second argument it starts a profiler of its own, into that folder, once the folder exists and it is profiled by
+somebody.
 """
 
 import os
 import sys
+import time
 
 import numpy as np
 import tensorflow as tf
@@ -24,7 +26,8 @@ class UntilTold(keras.callbacks.Callback):
         self.batches += 1
         if self.batches == 20:
             print("ready", flush=True)
-        if self.logs and _pywrap_traceme.traceme_enabled():
+        time.sleep(0.003)
+        if self.logs and os.path.exists(self.logs) and _pywrap_traceme.traceme_enabled():
             tf.profiler.experimental.start(self.logs)
             self.logs = None
         if os.path.exists(sys.argv[1]):
