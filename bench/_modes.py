@@ -195,7 +195,7 @@ MODES = (
         name="mwms-loop",
         title="MultiWorkerMirroredStrategy, own loop",
         program="tests/run/programs/members.py",
-        tested="tests/run/test_members.py: roles, global batch, the slow worker and its line; test_joint_captures.py",
+        tested="tests/run/test_members.py: roles, global batch, the slow worker, its line; captures of the same steps",
     ),
     Mode(
         name="mwms-tf-keras",

@@ -1,6 +1,6 @@
 """Do captures end workers with collective operations? Joint captures, one after the other, of two real workers.
 
-Each job is MultiWorkerMirroredStrategy on this host (``tests/run/programs/workers_until.py``), each worker under
+Each job is MultiWorkerMirroredStrategy on this host (``tests/run/programs/members.py``), each worker under
 ``run``. A capture counts as one that ended the job if the job is gone after it. Busy cores make the fault likelier that
 is looked for (docs/decisions/0084-split-activities.md): run something beside it.
 """
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PROGRAM = ROOT / "tests" / "run" / "programs" / "workers_until.py"
+PROGRAM = ROOT / "tests" / "run" / "programs" / "members.py"
 STEPSCOPE = (sys.executable, "-m", "stepscope")
 STEPS = 30
 """Steps after which a worker is traced for the first time."""
@@ -55,7 +55,7 @@ def traced(folder: Path, captures: int, counts: Counts) -> None:
     """One job, until all captures are taken or it is gone."""
     told = folder / "told"
     run = (*STEPSCOPE, "run", "--budget", "0%", "--session", "w{index}.stepscope", "--")
-    quiet = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
+    quiet = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "SLOW_S": "0"}
     nowhere = subprocess.DEVNULL
     with subprocess.Popen(
         [sys.executable, str(PROGRAM), str(told), *run], cwd=folder, env=quiet, stdout=nowhere, stderr=nowhere

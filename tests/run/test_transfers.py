@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from tests.run.conftest import Project, environment, wait_for
+from tests.run.conftest import Project, environment, stepping
 
 from stepscope.report import json_report
 
@@ -22,13 +21,6 @@ pytestmark = [
 PROGRAM = Path(__file__).parent / "programs" / "slow_link.py"
 LAYERS, BYTES = 6, 400 * 400 * 4
 STEPS = 4
-
-
-def stepping(project: Project) -> int | None:
-    """Pid of the worker, once it makes steps."""
-    said = json.loads(project.run("ps", "--json").stdout)["jobs"]
-    mine = [job for job in said if job["cwd"] == str(project.root) and job["steps"] > 5]
-    return mine[0]["pid"] if mine else None
 
 
 @pytest.mark.parametrize("ordered", [False, True], ids=["as-they-come", "ordered"])
@@ -45,7 +37,7 @@ def test_what_was_needed_when_and_when_it_came(project: Project, ordered: bool) 
         text=True,
     )
     project.started.append(job)
-    pid = wait_for(lambda: stepping(project), "steps of the worker", 240.0)
+    (pid,) = stepping(project, 1, 5)
     done = project.run("trace", str(pid), "--steps", str(STEPS), "--force", patience_s=240.0)
     told.touch()
     assert job.wait(timeout=240) == 0
