@@ -38,7 +38,7 @@ else:
 """
 
 
-@pytest.mark.parametrize(("kind", "steps"), [("fit", 6_000), ("loop", 20_000)])
+@pytest.mark.parametrize(("kind", "steps"), [("fit", 3_000), ("loop", 8_000)])
 def test_every_step_is_counted_though_most_lie_in_gaps(project: Project, kind: str, steps: int) -> None:
     """The report knows how many steps, though wrappers were detached; nothing is invented about the job."""
     project.script("fast.py", FAST)
