@@ -270,8 +270,12 @@ def test_program_that_does_not_exist(place: Place) -> None:
 
 @pytest.mark.tf
 @pytest.mark.slow
+@pytest.mark.parametrize("place", ["self" if os.getuid() else "normal user"], indirect=True)
 def test_real_training(place: Place) -> None:
-    """A Keras program that saves, logs and replaces leaves its files byte-identical, and has steps and findings."""
+    """A Keras program that saves, logs and replaces leaves its files byte-identical, and has steps and findings.
+
+    As a normal user, who has fewer rights; what root's trial leaves is the same for all programs.
+    """
     pytest.importorskip("tensorflow")
     (place.work / "runs" / "old").mkdir(parents=True)
     for name in ("notes.txt", "runs/old/events"):

@@ -27,7 +27,7 @@ model.fit(
     x,
     y,
     batch_size=16,
-    epochs=20,
+    epochs=6,
     verbose=0,
     callbacks=[
         tf.keras.callbacks.ModelCheckpoint("checkpoints/{epoch}.keras"),
