@@ -69,7 +69,8 @@ def test_the_live_analysis_looks_at_the_device_and_goes_on(project: Project) -> 
 def test_a_device_that_the_job_leaves_alone_is_asked_about(project: Project) -> None:
     """A run beside an idle device does not end with nothing found: its head asks, and names what decides."""
     script = project.script("train.py", COMPUTES)
-    done = beside_gpu(project, "0 0 300000000 80000000000 9 9 0\n", "run", "--report-json", "r.json", str(script), "6")
+    words = ("run", "--budget", "0%", "--report-json", "r.json", str(script), "6")
+    done = beside_gpu(project, "0 0 300000000 80000000000 9 9 0\n", *words)
     assert done.returncode == 0, done.stderr
     assert "nothing significant found" not in done.stderr
     assert "does not use the GPU" in done.stderr
