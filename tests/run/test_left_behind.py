@@ -1,18 +1,14 @@
-"""No mode leaves anything behind: what is there after a real job was there before."""
+"""No mode leaves anything behind: what is there after a real job was there before. whatif: test_whatif.py."""
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from stepscope.sandbox import isolation
+from .conftest import Project, environment, job_of, what_is_left
 
-from .conftest import Project, environment, job_of
-
-BENCHMARKS = Path(__file__).parents[2] / "bench"
 WHILE = """
 import os, stepscope, time
 print("ready", flush=True)
@@ -21,20 +17,11 @@ while not os.path.exists("stop"):
         time.sleep(0.002)
     stepscope.step()
 """
-WAITS = """
-import stepscope, time
-for _ in range(2000):
-    stepscope.step()
-    with stepscope.span("work"):
-        time.sleep(0.003)
-"""
 
 
 @pytest.fixture(name="left_behind")
-def _left_behind(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The check that the benchmarks use."""
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    return importlib.import_module("_left_behind")
+def _left_behind() -> ModuleType:
+    return what_is_left()
 
 
 def test_the_check_sees_what_is_left(left_behind: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,17 +48,4 @@ def test_run_trace_and_attach(left_behind: ModuleType, project: Project, monkeyp
     assert attached.returncode == 0, attached.stderr
     (project.root / "stop").write_text("")
     launcher.communicate(timeout=60)
-    assert left_behind.left(before, str(project.root), only_marked=True) == []
-
-
-def test_whatif(left_behind: ModuleType, project: Project) -> None:
-    """Its trials are isolated, and its folder is the only thing that stays."""
-    problem = isolation.problem()
-    if problem:
-        pytest.skip(problem)
-    before = left_behind.there()
-    project.script("train.py", WAITS)
-    words = ["--rounds", "3", "--folder", "tried", "--try", "glibc-keep", "train.py"]
-    done = project.run("whatif", *words, env=environment(LEFT=str(project.root)), patience_s=240.0)
-    assert done.returncode == 0, done.stderr
     assert left_behind.left(before, str(project.root), only_marked=True) == []

@@ -1,12 +1,13 @@
 """``whatif`` with real jobs: what a setting brings, what it does not, and what goes wrong."""
 
 import json
-import re
 import signal
 import subprocess
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from tests.run.conftest import PATIENCE_S, Project, environment, wait_for
+from tests.run.conftest import PATIENCE_S, Project, environment, wait_for, what_is_left
 
 from stepscope.sandbox import isolation
 
@@ -20,70 +21,6 @@ for _ in range(60):
     with stepscope.span("work"):
         time.sleep(wait)
 """
-
-
-@pytest.mark.alone
-def test_the_gain_is_measured_and_stands_in_an_interval(project: Project) -> None:
-    project.script("train.py", WAITS)
-    words = ("--rounds", "3", "--json", "train.py", "--epochs", "2", "--try", "jemalloc-keep")
-    done = project.run("whatif", *words, patience_s=4 * PATIENCE_S)
-    assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout)
-    (result,) = report["results"]
-    assert report["schema"] == "stepscope.whatif/1"
-    assert report["measure"] == "step"
-    assert report["ns"] > 20e6
-    assert result["ratio"] == pytest.approx(result["ns"] / report["ns"], rel=0.5)
-    assert result["low"] < result["ratio"] < result["high"]
-    assert result["ratio"] < 0.8
-    rounds = [(run["round"], run["remedy"]) for run in report["runs"] if run.get("stage", "") != "stacks"]
-    assert rounds == [(number, name) for number in (1, 2, 3) for name in ("", "jemalloc-keep", "")]
-    assert report["noise"]["low"] < report["noise"]["ratio"] < report["noise"]["high"]
-    folder = project.root / report["folder"]
-    assert all((folder / run["session"] / "report.json").is_file() for run in report["runs"])
-    assert json.loads((folder / "whatif.json").read_text("utf-8")) == report
-    page = (folder / "whatif.html").read_text("utf-8")
-    assert "Best: jemalloc-keep makes a step" in page
-    assert "it contains no sampled stacks" in page, "the faster job runs for a quarter of a second"
-    assert "waiting 0.004 --epochs 2" in (folder / "1-jemalloc-keep.log").read_text("utf-8")
-    assert "round 3: unchanged" in done.stderr
-    assert report["joined"] == report["runs"][0]["session"]
-    joined = json.loads((folder / report["joined"] / "report.json").read_text("utf-8"))
-    (found,) = [one for one in joined["findings"] if one["code"] == "EXP002"]
-    assert (found["severity"], found["cost"]["ratio"]) == ("high", pytest.approx(1 - result["ratio"]))
-
-
-def test_a_trial_that_fails_is_not_possible(project: Project) -> None:
-    project.script(
-        "train.py", "import os, sys\nprint('no such data')\nsys.exit(3 if 'MALLOC_CONF' in os.environ else 0)\n"
-    )
-    done = project.run("whatif", "--folder", "tried", "--try", "jemalloc-keep", "train.py")
-    assert done.returncode == 0, done.stderr
-    assert "not possible: the run 1-jemalloc-keep ended with exit code 3;" in done.stdout
-    assert "nothing that was tried is possible with this job" in done.stdout
-    assert (project.root / "tried" / "1-jemalloc-keep.log").read_text("utf-8") == "no such data\n"
-
-
-def test_an_unchanged_run_that_fails_ends_it(project: Project) -> None:
-    project.script("train.py", "print('no such data')\nraise SystemExit(3)\n")
-    done = project.run("whatif", "--folder", "tried", "--try", "jemalloc-keep", "train.py")
-    assert done.returncode == 67
-    assert done.stdout == ""
-    last = done.stderr.splitlines()[-1]
-    assert last.startswith("stepscope: the run 1-as-it-is ended with exit code 3; its output: tried/1-as-it-is.log")
-
-
-@pytest.mark.alone
-def test_another_script_is_compared_and_files_are_thrown_away(project: Project) -> None:
-    """The faster version is found faster, and neither leaves the file that it writes."""
-    project.script("train.py", WAITS + "open('written', 'w').write('x')\n")
-    project.script("faster.py", WAITS.replace("0.02", "0.004") + "open('written', 'w').write('x')\n")
-    done = project.run("whatif", "--rounds", "3", "--against", "faster.py", "train.py", patience_s=4 * PATIENCE_S)
-    assert done.returncode == 0, done.stderr
-    (line,) = (line for line in done.stdout.splitlines() if line.startswith("against "))
-    assert re.search(r" -[4-9]\d\.\d % \(", line), line
-    if "thrown away" in done.stdout:
-        assert not (project.root / "written").exists()
 
 
 REACHES = """
@@ -103,18 +40,121 @@ def isolated() -> None:
         pytest.skip(problem)
 
 
-def test_what_the_job_wants_to_reach_is_in_the_report(project: Project) -> None:
+def git(folder: Path, *words: str) -> str:
+    """Output of git."""
+    who = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+    done = subprocess.run(["git", *who, *words], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def tried_and_against(project: Project) -> None:
+    """A setting that brings much, and an earlier commit that is slower; the job wants to reach something."""
+    git(project.root, "init", "-q")
+    project.script("train.py", WAITS.replace("0.02", "0.06"))
+    git(project.root, "add", "train.py")
+    git(project.root, "commit", "-q", "-m", "Slow")
+    project.script("train.py", REACHES + WAITS)
+    words = ("--rounds", "3", "--json", "--against", "HEAD", "train.py", "--epochs", "2", "--try", "jemalloc-keep")
+    there, mark = what_is_left(), str(project.root)
+    before = there.there()
+    done = project.run("whatif", *words, env=environment(LEFT=mark), patience_s=4 * PATIENCE_S)
+    assert done.returncode == 0, done.stderr
+    (project.root / "left.json").write_text(json.dumps(there.left(before, mark, only_marked=True)))
+    (project.root / "out.json").write_text(done.stdout)
+    (project.root / "err.txt").write_text(done.stderr)
+
+
+@pytest.fixture(name="tried", scope="module")
+def _tried(ran_once: Callable[[Callable[[Project], None]], Project]) -> Path:
+    """The folder of an experiment that several tests look at."""
+    return ran_once(tried_and_against).root
+
+
+@pytest.mark.alone
+def test_the_gain_is_measured_and_stands_in_an_interval(tried: Path) -> None:
+    report = json.loads((tried / "out.json").read_text())
+    (result,) = (one for one in report["results"] if one["remedy"] == "jemalloc-keep")
+    assert report["schema"] == "stepscope.whatif/1"
+    assert report["measure"] == "step"
+    assert report["ns"] > 20e6
+    assert result["ratio"] == pytest.approx(result["ns"] / report["ns"], rel=0.5)
+    assert result["low"] < result["ratio"] < result["high"]
+    assert result["ratio"] < 0.8
+    rounds = [(run["round"], run["remedy"]) for run in report["runs"] if run.get("stage", "") != "stacks"]
+    for number in (1, 2, 3):
+        names = [name for of, name in rounds if of == number]
+        assert (names[0], names[-1], names.count("jemalloc-keep")) == ("", "", 1)
+    assert {of for of, _ in rounds} == {1, 2, 3}
+    assert report["noise"]["low"] < report["noise"]["ratio"] < report["noise"]["high"]
+    folder = tried / report["folder"]
+    assert all((folder / run["session"] / "report.json").is_file() for run in report["runs"])
+    assert json.loads((folder / "whatif.json").read_text("utf-8")) == report
+    page = (folder / "whatif.html").read_text("utf-8")
+    assert "Best: jemalloc-keep makes a step" in page
+    assert "it contains no sampled stacks" in page, "the faster job runs for a quarter of a second"
+    assert "waiting 0.004 --epochs 2" in (folder / "1-jemalloc-keep.log").read_text("utf-8")
+    assert "round 3: unchanged" in (tried / "err.txt").read_text()
+    assert report["joined"] == report["runs"][0]["session"]
+    joined = json.loads((folder / report["joined"] / "report.json").read_text("utf-8"))
+    (found,) = [one for one in joined["findings"] if one["code"] == "EXP002"]
+    assert (found["severity"], found["cost"]["ratio"]) == ("high", pytest.approx(1 - result["ratio"]))
+
+
+@pytest.mark.alone
+def test_an_earlier_commit_is_compared(tried: Path) -> None:
+    """The commit before the fix is found slower than the fix; the worktree is gone."""
+    report = json.loads((tried / "out.json").read_text())
+    (result,) = (one for one in report["results"] if one["remedy"] != "jemalloc-keep")
+    assert 1.8 < result["ratio"] < 10, result
+    assert report["against"].startswith("commit ")
+    assert len(git(tried, "worktree", "list").splitlines()) == 1
+
+
+@pytest.mark.alone
+def test_what_the_job_wants_to_reach_is_in_the_report(tried: Path) -> None:
     """Host, port and attempts of one run, the trackers that it imports, and that it had no network."""
     isolated()
-    project.script("train.py", REACHES)
-    done = project.run(
-        "whatif", "--rounds", "3", "--json", "--try", "glibc-keep", "train.py", patience_s=4 * PATIENCE_S
-    )
-    assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout)
+    report = json.loads((tried / "out.json").read_text())
     assert report["peers"] == [{"peer": "s3.example.com:80", "attempts": 3}]
     assert report["trackers"] == ["W&B"]
     assert not report["network"]
+
+
+@pytest.mark.alone
+def test_its_folder_is_all_that_stays(tried: Path) -> None:
+    """The trials are isolated."""
+    isolated()
+    assert json.loads((tried / "left.json").read_text()) == []
+
+
+def test_what_fails_is_not_possible(project: Project) -> None:
+    """A setting and another script; what the runs write is thrown away."""
+    project.script(
+        "train.py",
+        "import os\nprint('no such data')\nopen('written', 'w')\n"
+        "raise SystemExit(3 if 'MALLOC_CONF' in os.environ else 0)\n",
+    )
+    project.script("other.py", "print('another')\nopen('written', 'w')\nraise SystemExit(4)\n")
+    words = ("--folder", "tried", "--try", "jemalloc-keep", "--against", "other.py", "train.py")
+    done = project.run("whatif", *words)
+    assert done.returncode == 0, done.stderr
+    assert "not possible: the run 1-jemalloc-keep ended with exit code 3;" in done.stdout
+    assert "nothing that was tried is possible with this job" in done.stdout
+    assert (project.root / "tried" / "1-jemalloc-keep.log").read_text("utf-8") == "no such data\n"
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith("against "))
+    assert "not possible: the run 1-against ended with exit code 4;" in line
+    assert (project.root / "tried" / "1-against.log").read_text("utf-8") == "another\n"
+    if "thrown away" in done.stdout:
+        assert not (project.root / "written").exists()
+
+
+def test_an_unchanged_run_that_fails_ends_it(project: Project) -> None:
+    project.script("train.py", "print('no such data')\nraise SystemExit(3)\n")
+    done = project.run("whatif", "--folder", "tried", "--try", "jemalloc-keep", "train.py")
+    assert done.returncode == 67
+    assert done.stdout == ""
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("stepscope: the run 1-as-it-is ended with exit code 3; its output: tried/1-as-it-is.log")
 
 
 def test_a_job_that_fails_without_network_is_said_to_want_it(project: Project) -> None:
