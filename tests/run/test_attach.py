@@ -17,7 +17,7 @@ from stepscope.collector import sweep
 from .conftest import wait_for
 
 REFAULTING = """
-import mmap
+import mmap, time
 block = mmap.mmap(-1, 8 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 block.madvise(mmap.MADV_NOHUGEPAGE)
 page = b"x" * (8 << 20)
@@ -25,6 +25,7 @@ print("up", flush=True)
 while True:
     block[:] = page
     block.madvise(mmap.MADV_DONTNEED)
+    time.sleep(0.005)
 """
 
 
@@ -38,6 +39,14 @@ def _service() -> Iterator[subprocess.Popen[bytes]]:
     process.kill()
     process.wait()
     process.stdout.close()
+
+
+@pytest.fixture(name="sleeper")
+def _sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that does nothing."""
+    with subprocess.Popen(["sleep", "600"]) as process:
+        yield process
+        process.kill()
 
 
 def attach(*words: str) -> subprocess.CompletedProcess[str]:
@@ -101,10 +110,10 @@ def test_what_is_no_process_id(word: str) -> None:
     assert f"'{word}' is not a process id; expected a number" in done.stderr
 
 
-def test_a_killed_one_is_swept_while_the_process_goes_on(service: subprocess.Popen[bytes], tmp_path: Path) -> None:
+def test_a_killed_one_is_swept_while_the_process_goes_on(sleeper: subprocess.Popen[bytes], tmp_path: Path) -> None:
     """Its run directory goes with the next collector's sweep, and its session is completed."""
     session = tmp_path / "s.stepscope"
-    words = ["attach", str(service.pid), "--seconds", "60", "--session", str(session)]
+    words = ["attach", str(sleeper.pid), "--seconds", "60", "--session", str(session)]
     process = subprocess.Popen([sys.executable, "-m", "stepscope", *words], stderr=subprocess.DEVNULL)
     wait_for((session / "tables").exists, "a segment")
     run = Path(store.open_session(session).manifest.run_dir)
@@ -113,5 +122,5 @@ def test_a_killed_one_is_swept_while_the_process_goes_on(service: subprocess.Pop
     assert run.is_dir()
     sweep.sweep()
     assert not run.exists()
-    assert service.poll() is None
+    assert sleeper.poll() is None
     assert store.open_session(session).manifest.state == "recovered"
