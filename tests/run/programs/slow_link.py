@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 
-SIDE, LAYERS, BATCH = 400, 6, 1_500
+SIDE, LAYERS, BATCH = 400, 6, 500
 BYTES_PER_S = 20e6
 PIECE = 1 << 14
 
