@@ -215,7 +215,8 @@ def ran_once(
     packages = sorted(f"{one.name} {one.version}" for one in importlib.metadata.distributions())
     here = Path(__file__)
     made_by = recordings.key_of([SOURCE / "stepscope", here, here.parent / "programs"], sys.executable, *packages)
-    kept = recordings.Recordings(recordings.root(request.config, tmp_path_factory.getbasetemp()), made_by)
+    root = recordings.root(request.config, tmp_path_factory.getbasetemp()).with_name("sessions")  # keys change oftener
+    kept = recordings.Recordings(root, made_by)
 
     def ran(make: Callable[[Project], None]) -> Project:
         code = recordings.key_of([Path(make.__code__.co_filename)])
