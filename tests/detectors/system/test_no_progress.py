@@ -209,6 +209,14 @@ def test_a_told_hang_that_ctrl_c_ends_lasts_to_the_end(job: Job) -> None:
     assert notes == []
 
 
+def test_a_told_hang_needs_no_sample() -> None:
+    """A hundred steps that take no time, then a wait: nothing was sampled, and what was seen meanwhile is exact."""
+    job = hung(30, exit_code=-2)
+    job.records = [one for one in job.records if one.kind != Kind.SAMPLE]
+    (title,), _ = said_of(told(job, until_s=39.9))
+    assert "the job hangs: no progress for 30 s after 100 steps; waits for a queue (get)" in title
+
+
 @pytest.mark.parametrize(("exit_code", "begins_s", "ended_s"), [(-2, 30, 41.0), (1, 30, 41.0), (-2, None, 100.0)])
 def test_a_hang_after_which_the_job_went_on(exit_code: int, begins_s: int | None, ended_s: float) -> None:
     """Further steps, or a further minute, are more than an end."""

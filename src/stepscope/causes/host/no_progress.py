@@ -79,7 +79,8 @@ class Standstill(Struct, frozen=True, kw_only=True):
     moved_bytes: int
     """Bytes that the process read or wrote meanwhile."""
     threads: tuple[ThreadAt, ...]
-    """The step's thread first. A thread that was not seen any more has the place where it was seen last."""
+    """The step's thread first. A thread that was not seen any more has the place where it was seen last. Empty if none
+    was ever sampled: a short job, or one that waits from its start on."""
     died: tuple[ThreadDied, ...] = ()
     """Threads that an uncaught exception ended, the first one first."""
 
@@ -90,16 +91,16 @@ class Standstill(Struct, frozen=True, kw_only=True):
 
 
 def build(view: SessionView) -> Standstill | None:
-    """None if no thread was ever sampled."""
+    """None if no thread was ever sampled, and no hang was recognised while it lasted."""
     session, steps = view.session, view.steps
-    worker = steps.worker if steps is not None else next((w for w in view.workers if _sampled(w)), None)
-    if worker is None or not _sampled(worker):
+    worker = steps.worker if steps is not None else _without_steps(view)
+    if worker is None or not (_sampled(worker) or session.manifest.hangs):
         return None
     records, counted = worker.records, worker.gaps
     ends = records.start_ns + records.dur_ns
     if session.manifest.exit_code in INTERRUPTED:
         ends = _without_unwinding(records.start_ns, ends)
-    until = session.manifest.ended_ns or int(max(ends.max(), counted.end_ns.max(initial=0)))
+    until = session.manifest.ended_ns or int(max(ends.max(initial=0), counted.end_ns.max(initial=0)))
     if worker.info.clean_exit and worker.info.ended_ns:  # what comes after exit handlers is the runtime's, no program's
         until = min(until, worker.info.ended_ns)
     work = ~np.isin(records.kind, _NO_WORK)
@@ -165,6 +166,13 @@ def _begun(worker: Worker) -> I64:
 def _without_unwinding(starts: I64, ends: I64) -> I64:
     """Ends of records; those that were open when the job was interrupted end where they began."""
     return np.where(ends >= ends.max(initial=0) - UNWINDING_NS, starts, ends)
+
+
+def _without_steps(view: SessionView) -> Worker | None:
+    """The process to look at: one that was sampled, else that of a recognised hang."""
+    hung = {hang.pid for hang in view.session.manifest.hangs}
+    sampled = (worker for worker in view.workers if _sampled(worker))
+    return next(sampled, next((worker for worker in view.workers if worker.info.pid in hung), None))
 
 
 def _sampled(worker: Worker) -> bool:

@@ -87,6 +87,8 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     if told is not None and (told.state == "hang" or view.steps is not None):
         yield _told(view, still, told, params)
         return
+    if not still.threads:
+        return
     least = params.min_standstill_ns if view.steps is not None else params.min_start_ns
     least = max(least, int(params.min_times_before * still.longest_before_ns))
     if still.length_ns < (min(least, params.min_after_death_ns) if still.died else least):
