@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
-
-from msgspec import Struct
-from msgspec.structs import asdict, replace
 
 from stepscope.launcher import rundir
 from stepscope.native import process_stat
@@ -30,7 +28,8 @@ CODE = "DX102"
 _MIB = 1 << 20
 
 
-class GaveWay(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GaveWay:
     """When and why; ``at_ns`` is CLOCK_MONOTONIC. ``own_bytes`` is 0 where the kernel killed the collector."""
 
     at_ns: int
@@ -86,6 +85,6 @@ def killed(run: Path) -> None:
 def read(run: Path) -> GaveWay | None:
     """The mark; None if there is none, or it is damaged."""
     data = rundir.read_json(run / GAVE_WAY_NAME) or {}
-    numbers = {name: data.get(name) for name in GaveWay.__struct_fields__ if name != "off"}
+    numbers = {name: data.get(name) for name in GaveWay.__slots__ if name != "off"}
     known = {name: number for name, number in numbers.items() if isinstance(number, int)}
     return GaveWay(off=str(data.get("off", "")), **known) if len(known) == len(numbers) else None

@@ -14,11 +14,9 @@ import resource
 import signal
 import sys
 import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
-
-from msgspec import Struct
-from msgspec.structs import replace
 
 from stepscope._version import __version__
 from stepscope.launcher import apply, arm, caretaker, mask, offline, peers, relay, rundir, session_place
@@ -58,7 +56,8 @@ class Beside(Protocol):
         """Start it; return lines for the user."""
 
 
-class LaunchOptions(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchOptions:
     """The job to run and the place of its session."""
 
     argv: tuple[str, ...]
@@ -90,7 +89,8 @@ class LaunchOptions(Struct, frozen=True, kw_only=True):
     """Hosts to compare clocks with; None: nothing listens, and nothing is sent."""
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
     """Result of a run. ``exit_code`` is the job's, negative for a signal."""
 
     exit_code: int

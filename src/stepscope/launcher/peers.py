@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from msgspec import Struct
 
 from stepscope.wire import peers
 
@@ -18,7 +17,8 @@ _NO_ROUTES = ("OutNoRoutes", "Ip6OutNoRoutes")
 """Counters of the kernel: what was to be sent, and to where no route leads. Source: RFC 4293, ipSystemStats."""
 
 
-class Peer(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
     """What a job wants to reach."""
 
     name: str
@@ -26,7 +26,8 @@ class Peer(Struct, frozen=True, kw_only=True):
     attempts: int
 
 
-class Contacts(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contacts:
     """What the processes of a trial have to do with the world outside."""
 
     peers: tuple[Peer, ...] = ()

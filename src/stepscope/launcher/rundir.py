@@ -8,10 +8,9 @@ from __future__ import annotations
 import json
 import os
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from msgspec import Struct
 
 from stepscope.native.cgroups import cgroup
 from stepscope.native.process_stat import start_ticks
@@ -32,7 +31,8 @@ RING_DIVISOR = 64
 """Divisor of the memory that the job's control group may hold: a ring counts there, and takes no more of it."""
 
 
-class JobFacts(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFacts:
     """The facts about a job at its start. ``start_ticks``, in clock ticks since boot, distinguishes reused pids.
 
     ``launcher_pid`` is 0 for an always-measured job (``mode`` "enable"), which has no launcher.
@@ -53,7 +53,8 @@ class JobFacts(Struct, frozen=True, kw_only=True):
     """Whether it is run for a window of native stacks, whatever else is seen."""
 
 
-class Ended(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
     """End of the job. ``exit_code`` is negative for a signal; ``at_ns`` is CLOCK_MONOTONIC."""
 
     exit_code: int

@@ -12,10 +12,9 @@ import os
 import select
 import signal
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
-
-from msgspec import Struct
 
 from stepscope.native import process_stat
 from stepscope.sandbox import isolated_calls as calls
@@ -42,7 +41,8 @@ _FORBIDDEN = (
 )
 
 
-class Isolation(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Isolation:
     """How a job is isolated."""
 
     keep: tuple[Path, ...] = ()
@@ -53,7 +53,8 @@ class Isolation(Struct, frozen=True, kw_only=True):
     """Bound of what the job may write, all files together; then its disk is full."""
 
 
-class Isolated(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Isolated:
     """A job that was started isolated."""
 
     pid: int

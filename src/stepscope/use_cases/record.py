@@ -8,10 +8,9 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from msgspec import Struct
 
 from stepscope.agent.payload import PAYLOAD
 from stepscope.collector.captures import budget
@@ -28,7 +27,8 @@ _FIRST_LINE = 4096
 """Bytes read of a file to see what it is."""
 
 
-class RecordOptions(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordOptions:
     """Options of the command."""
 
     argv: tuple[str, ...]

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from msgspec import Struct, field
 
 from stepscope.native import own_python
 from stepscope.tables.errors import UsageError
@@ -26,7 +25,8 @@ if TYPE_CHECKING:
 MAX_PORT = 65_535
 
 
-class BesideJob(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BesideJob:
     """An address that is served as soon as there is a session."""
 
     bound: socket.socket

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-
-from msgspec import Struct, field
+from dataclasses import dataclass, field
 
 from stepscope.tables.errors import UsageError
 
@@ -14,7 +13,8 @@ LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 MIN_TOKEN = 16
 
 
-class Access(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
     """Access control: the token, and the accepted host names."""
 
     token: str = field(default_factory=lambda: secrets.token_hex(24))

@@ -5,15 +5,15 @@ Light-weight: the launcher reads this before the job has started.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-
-from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class EnvironmentRemedy(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentRemedy:
     """A setting for one job that needs no change of its code."""
 
     id: str

@@ -9,9 +9,8 @@ cgroup-v1/memory.rst (memory.usage_in_bytes, ``total_`` fields of memory.stat).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-
-from msgspec import Struct
 
 from stepscope.native.cgroups import cgroup
 
@@ -21,7 +20,8 @@ _PREFIX = b"total_"
 """Of the fields of version 1 that include the groups below."""
 
 
-class Room(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
     """Bytes of one group."""
 
     limit_bytes: int
