@@ -10,10 +10,11 @@ import type { EvidencePlace, Span, SpanDetail, SpanName, Timeline } from "../gen
 import { Failed, Waiting } from "../parts/common";
 import { change } from "../router";
 import { Find, SearchPanel, useWalk } from "../timeline/find";
-import { around, Keys, Lanes } from "../timeline/lanes";
+import { Keys } from "../timeline/keys";
+import { Lanes } from "../timeline/lanes";
 import { inkOf } from "../timeline/paint";
 import { ResourcesPanel, SpanPanel, StatisticsPanel } from "../timeline/panels";
-import { chosenOf, chosenWord, laneOf, seconds, selectionOf, viewOf, whole } from "../timeline/state";
+import { around, chosenOf, chosenWord, laneOf, seconds, selectionOf, viewOf, whole } from "../timeline/state";
 import { loadNames } from "../timeline/tiles";
 import type { View } from "./view";
 

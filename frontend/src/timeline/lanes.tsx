@@ -7,12 +7,13 @@ import * as format from "../format";
 import type { Span, SpanDetail, SpanName, Timeline } from "../generated/api";
 import { change } from "../router";
 import { type Curves, decodeCurves, valueAt } from "./curves";
+import { type Choose, keysOf } from "./keys";
 import { Labels } from "./labels";
 import { curveAt, GROUP, LANE, laneAt, layout, topOf } from "./layout";
 import { markAt, Painter, Palette } from "./paint";
 import { drawRuler } from "./ruler";
 import type { Drawn, Scene } from "./scene";
-import { bounded, seconds, selectionOf, toggle, viewOf, whole, wordsOf } from "./state";
+import { bounded, seconds, selectionOf, viewOf, whole, wordsOf } from "./state";
 import { covering, decode, type Tile, Tiles, WHOLE } from "./tiles";
 import type { View } from "./view";
 
@@ -29,8 +30,7 @@ interface Props {
   names: SpanName[];
   query: URLSearchParams;
   detail: SpanDetail | null;
-  /** Choose a span: by its number in its lane, or by a time. */
-  choose: (lane: number, which: { row?: number; ns?: number }, among: number) => void;
+  choose: Choose;
   failed: (problem: Problem) => void;
   /** All that is in sight is drawn. */
   seen: () => void;
@@ -290,36 +290,14 @@ export function Lanes({ path, timeline, names, query, detail, choose, failed, se
     setTip({ x: event.offsetX, y: event.offsetY, text: `${merged}${text}${mark.count > 1 ? "" : `, ${format.ns(mark.dur)}`}` });
   };
 
-  const step = (lane: number, ns: number | null) => ns !== null && choose(lane, { ns }, 1);
+  const keys = keysOf({ detail, query, zoom, pan, choose, middle: () => (view.current.from + view.current.to) / 2 });
   const onKey = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const span = detail?.span;
-    const keys: Record<string, () => void> = {
-      w: () => zoom(1 / 1.5),
-      s: () => zoom(1.5),
-      a: () => pan(-0.2),
-      d: () => pan(0.2),
-      "0": () => change({ from: null, to: null }),
-      Home: () => change({ from: null, to: null }),
-      f: () => span && change(around(span.start_ns, span.dur_ns)),
-      m: () => span && change({ sel: `${seconds(span.start_ns)}~${seconds(span.start_ns + Math.max(1, span.dur_ns))}` }),
-      l: () => {
-        const link = detail?.links.find((one) => one.out) ?? detail?.links[0];
-        if (link) choose(link.span.lane, { row: link.span.row }, 1);
-      },
-      p: () => detail && toggle(query, "pin", detail.track),
-      Escape: () => change({ span: null, sel: null }),
-      ArrowLeft: () => (detail && span ? step(span.lane, detail.previous_ns) : begin()),
-      ArrowRight: () => (detail && span ? step(span.lane, detail.next_ns) : begin()),
-      ArrowUp: () => (span ? span.lane > 0 && choose(span.lane - 1, { ns: detail?.parent_ns ?? span.start_ns }, 1) : begin()),
-      ArrowDown: () => (span ? choose(span.lane + 1, { ns: detail?.child_ns ?? span.start_ns }, 1) : begin()),
-    };
     const act = keys[event.key];
     if (!act) return;
     event.preventDefault();
     act();
   };
-  const begin = () => choose(0, { ns: Math.max(0, Math.round((view.current.from + view.current.to) / 2)) }, 1);
 
   const labels = useMemo(() => <Labels made={made} drawn={drawn} query={query} />, [made, drawn, query]);
   const [mergedAll, looksAll] = [drawn?.merged, drawn?.looks].map((by) => [...(by?.values() ?? [])].reduce((sum, n) => sum + n, 0));
@@ -380,23 +358,6 @@ export function Lanes({ path, timeline, names, query, detail, choose, failed, se
       )}
     </div>
   );
-}
-
-export function Keys() {
-  return (
-      <p id="tl-keys" class="quiet">
-        Click a span; drag to select a time range. <kbd>Ctrl</kbd> wheel or <kbd>W</kbd> <kbd>S</kbd> zoom, <kbd>Shift</kbd> wheel, <kbd>Shift</kbd> drag, the ruler or{" "}
-        <kbd>A</kbd> <kbd>D</kbd> move, arrow keys go from span to span, <kbd>F</kbd> zooms to it, <kbd>M</kbd> selects its time, <kbd>L</kbd>{" "}
-        follows its link, <kbd>P</kbd> pins its track to the top, <kbd>0</kbd> shows the whole run,{" "}
-        <kbd>Esc</kbd> clears the selection. In Find, <kbd>Enter</kbd> and <kbd>Shift</kbd> <kbd>Enter</kbd> walk through the hits.
-      </p>
-  );
-}
-
-/** The part of the time around a span, as the address says it. */
-export function around(start: number, dur: number): { from: string; to: string } {
-  const room = Math.max(20, dur) * 0.5;
-  return { from: seconds(start - room), to: seconds(start + dur + room) };
 }
 
 const placeOf = (span: Span) => ({ lane: span.lane, start: span.start_ns, dur: span.dur_ns });

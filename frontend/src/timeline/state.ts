@@ -70,3 +70,9 @@ export function bounded(view: View, timeline: Timeline): View {
   const from = Math.min(all.to - size, Math.max(all.from, middle - size / 2));
   return { from, to: from + size };
 }
+
+/** The part of the time around a span, as the address says it. */
+export function around(start: number, dur: number): { from: string; to: string } {
+  const room = Math.max(20, dur) * 0.5;
+  return { from: seconds(start - room), to: seconds(start + dur + room) };
+}
