@@ -1,7 +1,7 @@
 """``step``, ``span``, ``timer`` and ``metric``: the functions that a user may call. Outside a run they do nothing.
 
-In an armed process the first call starts measuring, with or without a framework. No error of ours is raised into the
-job.
+In an armed process the first call starts measuring and sampling, with or without a framework. No error of ours is raised
+into the job.
 """
 
 from __future__ import annotations
@@ -39,8 +39,11 @@ _STEP_KEY = ("step", "stepscope.step")
 
 
 def _current() -> Optional[AgentState]:
-    if state.CURRENT is None and bootstrap.HOOK is not None:
-        bootstrap.HOOK.activate()
+    hook = bootstrap.HOOK
+    if state.CURRENT is None and hook is not None:
+        hook.activate()
+        if hook.plain is not None:
+            hook.plain()
     return state.CURRENT
 
 

@@ -16,8 +16,8 @@ from stepscope.wire.kinds import Flag, Kind
 HEAD = """
 import os, signal, sys, threading, time, stepscope
 from pathlib import Path
-from stepscope.agent import start, state
-stepscope.step()
+from stepscope.agent import bootstrap, start, state
+bootstrap.HOOK.activate()
 def timers(): return Path("/proc/self/timers").read_text().count("signal:")
 def spin(seconds):
     end = time.thread_time() + seconds

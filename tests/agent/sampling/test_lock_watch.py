@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 PROGRAM = """
 import threading, time, stepscope
 from stepscope.agent import bootstrap, start, state
-stepscope.step()
+bootstrap.HOOK.activate()
 running = start.Running(state.CURRENT, ())
 running.start_thread()
 running.register_exit()

@@ -13,7 +13,6 @@ from stepscope.agent import bootstrap, state
 from stepscope.agent.core import side_thread
 side_thread.FORK_WARNS = True
 stepscope.step()
-bootstrap.HOOK.plain()
 ticks = []
 state.CURRENT.hooks.on_tick(ticks.append)
 def threads(): return len(os.listdir("/proc/self/task"))

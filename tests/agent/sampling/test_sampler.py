@@ -16,7 +16,7 @@ from stepscope.wire.kinds import Flag, Kind
 PROGRAM = """
 import sys, threading, time, stepscope
 from stepscope.agent import bootstrap, start, state
-stepscope.step()
+bootstrap.HOOK.activate()
 threads, before = threading.enumerate(), threading.active_count()
 running = start.Running(state.CURRENT, ())
 running.start_thread()
