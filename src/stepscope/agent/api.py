@@ -1,7 +1,7 @@
 """``step``, ``span``, ``timer`` and ``metric``: the functions that a user may call. Outside a run they do nothing.
 
-In an armed process the first call starts measuring and sampling, with or without a framework. No error of ours is raised
-into the job.
+In an armed process the first call starts measuring and sampling, with or without a framework. No error of ours is
+raised into the job.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 BUDGET_RATIO = 0.003
 """Share of the wall time that wrappers, counting in gaps, and the agent's thread may take, by the upper bounds of
-their costs. Source: DESIGN 3.1, level 0, less what the CPU timer takes."""
+their costs. Source: decision 0004, level 0, less what the CPU timer takes."""
 LEAST_RATIO = 0.0006
 """What wrappers may take where the others have taken the budget: something must be seen."""
 THREAD_RATIO = 0.001

@@ -17,7 +17,7 @@ from stepscope._version import __version__
 from stepscope.launcher import scratch
 from stepscope.model.session.merged import MergedMember
 from stepscope.report.sections import failures
-from stepscope.sessions import bundle as app_bundle
+from stepscope.sessions import bundle as session_bundle
 from stepscope.store import bundle
 from stepscope.tables import layout
 from stepscope.tables.errors import SessionError
@@ -136,7 +136,7 @@ def gathered(
         found = fetching.fetch(place, Path(folder))
         manifest = read_manifest(found.paths[0])
         if len(found.paths) == 1 and not any(worker.member for worker in manifest.workers):
-            return app_bundle.unpack(found.paths[0], target or Path(manifest.name + layout.SUFFIX)), found.notes
+            return session_bundle.unpack(found.paths[0], target or Path(manifest.name + layout.SUFFIX)), found.notes
         return merge(found.paths, target, gathered=True), found.notes
 
 
@@ -253,7 +253,7 @@ def _parts(path: Path, *, completed: bool = True) -> Iterator[JoinedSession]:
     if not path.exists():
         raise SessionError(f"{path}: no such session; expected a NAME{layout.SUFFIX} directory or a packed file")
     if completed:
-        app_bundle.complete(path)
+        session_bundle.complete(path)
     manifest = read_manifest(path)
     if manifest.members:
         if not path.is_dir():

@@ -10,7 +10,7 @@ from pathlib import Path
 from stepscope.diagnosis import analyze
 from stepscope.launcher import scratch
 from stepscope.model.session import clock_domain
-from stepscope.sessions import bundle as app_bundle
+from stepscope.sessions import bundle as session_bundle
 from stepscope.sessions import merge
 from stepscope.store import bundle, pseudonyms, redaction
 from stepscope.store.manifests import read_manifest
@@ -33,7 +33,7 @@ def pack(session: Path, target: Path | None = None) -> tuple[Path, int, list[str
     """
     if not layout.is_session(session):
         raise SessionError(f"{session}: no such session; expected a NAME{layout.SUFFIX} directory")
-    app_bundle.complete(session)
+    session_bundle.complete(session)
     names = pseudonyms.Pseudonyms(_key())
     stem = names.of(session.name.removesuffix(layout.SUFFIX))
     if target is None:

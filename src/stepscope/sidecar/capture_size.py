@@ -15,7 +15,7 @@ EVENT_NS = 3_500
 """CPU time to write an event and to read it, and what the steps are slower meanwhile. Measured: 2.9 to 3.2 us of CPU
 time for traces of 42,000 and 278,000 events, 0.2 us in the steps."""
 SLOW_RATIO = 0.03
-"""Of a traced step. Source: DESIGN 3.1, level 2."""
+"""Of a traced step. Source: decision 0004, level 2."""
 START_NS = 20_000_000
 """Of any trace, however few events it has."""
 UNKNOWN_STEP_NS = 2_500_000

@@ -59,7 +59,7 @@ within its share; jobs under ``enable`` run long, and ``ps`` should have figures
 MIN_BETWEEN_NS = 10_000_000_000
 MAX_BETWEEN_NS = 600_000_000_000
 CPU_RATIO = 0.001
-"""Share of one core that the analysis may take. Source: DESIGN 3.1, level 1: the samplers take the rest of 0.5 %."""
+"""Share of one core that the analysis may take. Source: decision 0004, level 1: the samplers take the rest of 0.5 %."""
 _RATE_NS = 10_000_000_000
 """Rates are over at least this, where there is so much."""
 _MIN_RATE_NS = 3_000_000_000

@@ -1,9 +1,9 @@
 """The session on disk: the files written while the job runs, and reading them back.
 
-- ``layout``: names inside a session directory, and the manifest's round trip.
 - ``tables``: Parquet files and numpy columns, both ways.
 - ``writer``: durable segments, each written whole or not at all.
-- ``manifests``: the manifest alone; ``reader``: a directory or a packed file as ``model.session.session.Session``.
+- ``manifests``: the manifest alone (names of files: ``tables.layout``).
+- ``reader``: a directory or a packed file as ``model.session.session.Session``.
 - ``optrace``: op traces, each in a folder; ``stacks``: stack profiles, each in a file.
 - ``bundle``: one file of a session, and back.
 

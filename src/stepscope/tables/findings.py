@@ -192,7 +192,7 @@ class Diagnostic(Struct, frozen=True, kw_only=True):
 
 
 def severity_of(ratio: float) -> Severity:
-    """Severity from the share of steady wall time: high from 25 %, medium 10 %, low 3 %, else info (DESIGN 3.3)."""
+    """Severity from the share of steady wall time: high from 25 %, medium 10 %, low 3 %, else info (decision 0003)."""
     for floor, severity in ((0.25, "high"), (0.10, "medium"), (0.03, "low")):
         if ratio >= floor:
             return severity  # type: ignore[return-value]

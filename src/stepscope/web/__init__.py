@@ -1,4 +1,4 @@
-"""The page and the REST interface: HTTP around the use cases of ``app``, without logic of its own (docs/rest.md).
+"""The page and the REST interface: HTTP around ``server`` and ``use_cases``, without logic of its own (docs/rest.md).
 
 - ``job_operations``, ``session_operations``: every address of the interface, with its handler and its description in
   the OpenAPI document.

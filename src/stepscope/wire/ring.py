@@ -73,7 +73,7 @@ UNCOMMITTED_KINDS = (
 """Kinds whose calls are counted in the ring during gaps, so that the counts survive the process."""
 DOING_OFFSET = UNCOMMITTED_OFFSET + UNCOMMITTED.size
 DEFAULT_SLOTS = 1_250_000
-"""Default size: 60 s at 20,000 records per second (DESIGN 3)."""
+"""Default size: 60 s at 20,000 records per second (decision 0004)."""
 MIN_SLOTS = 8_192
 MAKING = ".new"
 """End of the name of a ring that is being made."""
@@ -118,7 +118,7 @@ class RingWriter:
         finally:
             os.close(fd)
         self.uncommitted = memoryview(self.buffer)[UNCOMMITTED_OFFSET : UNCOMMITTED_OFFSET + UNCOMMITTED.size].cast("Q")
-        """View of ``untold_ns`` and the counts after it."""
+        """View of the times and counts that no record says yet."""
         self.doing = memoryview(self.buffer)[DOING_OFFSET : DOING_OFFSET + 8].cast("Q")
         """View of what the process does at this moment."""
         self._counter = itertools.count()

@@ -16,7 +16,7 @@ EVENT_NS = 2_000
 """CPU time to write an event, with what steps are slower meanwhile. Source: ``sidecar.capture_size``, without the
 reading."""
 SLOW_RATIO = 0.03
-"""Share by which a traced step is slower. Source: DESIGN 3.1, level 2."""
+"""Share by which a traced step is slower. Source: decision 0004, level 2."""
 START_NS = 20_000_000
 """Cost of any trace, however few events it has."""
 OP_NS = 2_400

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from stepscope.agent.state import AgentState
 
 SLICE_NS = 2_000_000
-"""Longest slice; the GIL is held during it. Source: DESIGN 3.1, level 0."""
+"""Longest slice; the GIL is held during it. Source: decision 0004, level 0."""
 PAUSE_NS = 45_000_000
 """Pause between two slices while there is something to read: reading takes 4 % of the time."""
 SETTLE_NS = 1_000_000_000

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from stepscope.agent.state import AgentState
 
 SHORT_NS = 20_000
-"""Duration below which calls of some kinds are counted, not recorded (DESIGN 3.1: the level-0 budget)."""
+"""Duration below which calls of some kinds are counted, not recorded (decision 0004: the level-0 budget)."""
 
 REPEATS = 8
 """Traces of one library function, inside loops called from one line, that are logged in full: a program that calls

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from stepscope.agent.state import AgentState
 
 LIMIT_PER_S = 4_000
-"""Records a second above which thinning starts; it ends below half of it. Source: DESIGN 3.1, level 0."""
+"""Records a second above which thinning starts; it ends below half of it. Source: decision 0004, level 0."""
 THINNABLE = frozenset(map(int, kinds_with(Trait.THINNABLE)))
 _ALWAYS = int(Flag.TRACED | Flag.RAISED | Flag.END | Flag.FIRST)
 _THINNED = int(Flag.THINNED)

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 DEFAULT_HZ = 20.0
 MAX_CPU_RATIO = 0.0007
-"""Share of one core that this thread may use, over ``_WINDOW_S``. Source: DESIGN 3.1, level 0."""
+"""Share of one core that this thread may use, over ``_WINDOW_S``. Source: decision 0004, level 0."""
 _WINDOW_S = 10
 _MIN_HZ_YOUNG = 4.0
 _MIN_HZ = 1.0

@@ -19,7 +19,7 @@ FIRST_LOOK_OF_NS = 10_000_000_000
 much."""
 FIRST_LOOK_SHARE = 0.01
 """The most that it may cost of such a job: with 1 % for ten steps and 3 % for a single one, a job of ten seconds
-keeps the 3 % of DESIGN 3.1."""
+keeps the 3 % of decision 0004."""
 _SHARE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
 
 

@@ -36,11 +36,11 @@ PULLS_ONLY_RATIO = 0.3
 pulls for its validation too."""
 TRAINING_RATIO = 0.03
 """Share of the time of trainings and predictions below which training hardly takes time: nothing about it could be a
-finding (low severity begins there, DESIGN 3.3). Not more: a prediction that is slow per call is often the thing to fix,
-and the loop trains all the same (4.8 % in a DQN that calls ``predict`` for each state)."""
+finding (low severity begins there, decision 0003). Not more: a prediction that is slow per call is often the thing to
+fix, and the loop trains all the same (4.8 % in a DQN that calls ``predict`` for each state)."""
 PHASES_RATIO = 0.1
 """``TRAINING_RATIO`` if predictions or evaluations alternate with training steps in long runs (self-play, then a fit):
-hardly any step contains one, so most of the time would go unmentioned. Medium severity begins here (DESIGN 3.3)."""
+hardly any step contains one, so most of the time would go unmentioned. Medium severity begins here (decision 0003)."""
 WITHIN_RATIO = 0.5
 """Share of training steps that must contain predictions; below it, both come in long runs."""
 MARKS_ONLY_RATIO = 0.3

@@ -81,7 +81,7 @@ class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_saved: Ratio = Ratio(0.03)
-    """Share of the traced steps that the other way saves. Source: DESIGN 3.3, the least finding."""
+    """Share of the traced steps that the other way saves. Source: decision 0003, the least finding."""
 
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen]:

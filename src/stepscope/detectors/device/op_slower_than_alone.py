@@ -52,7 +52,7 @@ class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_saved_low: Ratio = Ratio(0.03)
-    """Lower bound of the share of the steps beyond the ops' time alone. Source: DESIGN 3.3, the least finding."""
+    """Lower bound of the share of the steps beyond the ops' time alone. Source: decision 0003, the least finding."""
     min_input_threads: float = 0.3
     """Threads of the input at work during such ops from which they are the reason: a third of a core."""
     max_withheld: float = 0.3

@@ -51,7 +51,7 @@ class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_saved: Ratio = Ratio(0.03)
-    """Lower end of the measured saving from which a trial is reported. Source: DESIGN 3.3."""
+    """Lower end of the measured saving from which a trial is reported. Source: decision 0003."""
     most: int = 3
     """Gains, and ceilings, that are reported at most. Source: more of them hide the report's other findings."""
 

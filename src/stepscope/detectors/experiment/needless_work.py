@@ -62,7 +62,7 @@ class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_saved: Ratio = Ratio(0.03)
-    """Lower end of the measured saving from which a claim is more than information. Source: DESIGN 3.3."""
+    """Lower end of the measured saving from which a claim is more than information. Source: decision 0003."""
 
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen]:

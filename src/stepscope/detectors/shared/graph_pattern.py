@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 NEARLY_ALL = 0.8
 """Share of the steps that have the same number of samples."""
 LEAST_MODELLED = 0.03
-"""Lower bound of a cost counted from shapes that makes a finding: that of one above information (DESIGN 3.3)."""
+"""Lower bound of a cost counted from shapes that makes a finding: that of one above information (decision 0003)."""
 CONFIDENCE = 0.7
 """Of a cost counted from shapes."""
 INSIDE = (

@@ -52,7 +52,7 @@ class Params(Struct, frozen=True, kw_only=True):
     min_cores: float = oversubscribed_threads.MIN_SPINNING_CORES
     """CPUs taken between the runs."""
     min_ratio: Ratio = Ratio(0.1)
-    """Of the time: medium severity begins here (DESIGN 3.3), and threads wait for a CPU on every shared host."""
+    """Of the time: medium severity begins here (decision 0003), and threads wait for a CPU on every shared host."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:

@@ -42,11 +42,11 @@ FEW_LINES = 3
 PARTS = 2
 """Further places of a hit from which it is all that lies between them: from the decoding of a picture to its resize."""
 MIN_RATIO = 0.03
-"""Share of steady wall time from which a finding is low instead of info (DESIGN 3.3)."""
+"""Share of steady wall time from which a finding is low instead of info (decision 0003)."""
 MIN_UNSURE_RATIO = 0.10
 """The same for rules of severity info, which do not know from the source whether their lines run often: medium."""
 MIN_OUTSIDE_RATIO = 0.10
-"""Share of the run outside of its steps from which a pattern there is a finding: medium (DESIGN 3.3). What is
+"""Share of the run outside of its steps from which a pattern there is a finding: medium (decision 0003). What is
 paid once is small in a long run."""
 STEP_SYMPTOMS = frozenset({"Time: slow execution time", "Time: increasing time over time"})
 """Symptoms that step times show."""

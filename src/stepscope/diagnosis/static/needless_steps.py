@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
 
 MIN_RATIO = 0.03
-"""Share of steady wall time from which a finding is low instead of info (DESIGN 3.3)."""
+"""Share of steady wall time from which a finding is low instead of info (decision 0003)."""
 
 
 def finding(view: SessionView, item: StaticHit) -> Finding | None:

@@ -1,6 +1,6 @@
 """Findings and the report: public API, schema ``stepscope.report/1`` (additions only).
 
-``docs/schemas/report-1.json`` is generated from these structs. Words: DESIGN 3.4, the codebook of the FSE'22 study.
+``docs/schemas/report-1.json`` is generated from these structs. Words: decision 0003, the codebook of the FSE'22 study.
 """
 
 from __future__ import annotations

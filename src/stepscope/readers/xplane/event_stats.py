@@ -1,7 +1,7 @@
 """The stats of an XSpace's events, read on request.
 
 The file stays open and each event knows the position of its stats. A stat of one name is found in two steps: its id is
-searched for as bytes (``xplane_stat_ids``), which scans the file at memory speed and can only find too much; the stats
+searched for as bytes (``stat_ids``), which scans the file at memory speed and can only find too much; the stats
 of the events found are then walked, one stat of all events at a time and as far as the id was found, which removes
 false matches. Some stats are searched for while the events are read (``StatPlace.likely``). Stats that most of the
 requested events have are found by walking until they come (``of_rows``).

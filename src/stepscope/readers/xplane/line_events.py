@@ -1,6 +1,6 @@
 """The events of a line, in columns.
 
-``xplane_heads`` finds the starts of events; here every field is read for many events at once. Events whose fields are
+``record_heads`` finds the starts of events; here every field is read for many events at once. Events whose fields are
 in another order, or that lack one, are read one by one.
 """
 

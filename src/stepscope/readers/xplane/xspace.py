@@ -1,7 +1,7 @@
 """XSpace files (``*.xplane.pb``) as an op trace: TensorFlow 2.4 and later, JAX, Keras callbacks, GPUs, TPUs.
 
-Needs neither TensorFlow nor xprof. ``xplane_wire`` reads the data around the events, ``xplane_events`` the events in
-columns, ``xplane_stats`` their stats on request, ``xplane_names`` classifies planes and lines; this module turns them
+Needs neither TensorFlow nor xprof. ``messages`` reads the data around the events, ``line_events`` the events in
+columns, ``event_stats`` their stats on request, ``plane_names`` classifies planes and lines; this module turns them
 into the model.
 
 Deliberately omitted: events named ``ThreadpoolListener::*``, the bookkeeping of thread pools, two thirds of a
