@@ -16,7 +16,7 @@ import _hosts
 from _hosts import Network, OneWay
 from stepscope import store
 from stepscope.derive.clocks import gates, session_links
-from stepscope.derive.clocks.gates import Quads
+from stepscope.derive.clocks.gates import FourStamps
 from stepscope.derive.clocks.solve import Link, solve
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def drifts(file: Path, count: int) -> list[str]:
         received, answered = (
             at + np.rint(offset + drift * (at - start)).astype(np.int64) for at in (received, answered)
         )
-        quads = Quads(burst=burst, sent_ns=sent, received_ns=received, answered_ns=answered, returned_ns=returned)
+        quads = FourStamps(burst=burst, sent_ns=sent, received_ns=received, answered_ns=answered, returned_ns=returned)
         first, last = float(sent[0]), float(returned[-1])
         model = solve([Link(a="a", b="b", gates=gates.of_probes(quads))], "a", span=(first, last))
         at = np.linspace(first, last, CHECKED)

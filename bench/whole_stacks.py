@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from _windows import armed
 from stepscope.collector.captures import op_captures
 from stepscope.derive.stacks import op_at_sample, session_stacks
-from stepscope.derive.stacks.op_at_sample import Told
+from stepscope.derive.stacks.op_at_sample import OpAnswer
 from stepscope.derive.stacks.op_of_pool_thread import OP_TRACE, with_ops_of_pool_threads
 from stepscope.derive.stacks.splice import runs_python, spliced
 from stepscope.model.log.events import ThreadSeen
@@ -300,16 +300,16 @@ def apart(known: Counter[str]) -> str:
     if not number:
         return "none"
     shares = {what: f"{known[what]:,} ({100 * known[what] / number:.1f} %)" for what in ("named", "attached", "op")}
-    told = {how: known[how.name] for how in Told}
+    told = {how: known[how.name] for how in OpAnswer}
     return (
         f"{number:,} samples in generated code. Named as oneDNN's: {shares['named']}, the others\nas generated code; "
         f"attached to callers: {shares['attached']}, of these {known['approximate']:,} with some by time;\n"
         f"to their op: {shares['op']}; counted as whole: {known['whole']:,}.\n\n"
-        f"By the op trace: {known['traced']:,}: {told[Told.EXACT]:,} by the thread that the sample works for, "
-        f"{told[Told.BESIDE]:,} by the thread's samples\nbeside, {told[Told.ALONE]:,} as the only op that ran, "
-        f"{told[Told.PRIMITIVE]:,} as the only one with that primitive. By other samples alone: "
-        f"{known['op'] - known['traced']:,}.\nAmbiguous: {told[Told.AMBIGUOUS]:,}; no op that it may be: "
-        f"{told[Told.NONE]:,}; outside of the op trace: {told[Told.NO_TRACE]:,}.\n"
+        f"By the op trace: {known['traced']:,}: {told[OpAnswer.EXACT]:,} by the thread that the sample works for, "
+        f"{told[OpAnswer.BESIDE]:,} by the thread's samples\nbeside, {told[OpAnswer.ALONE]:,} as the only op that ran, "
+        f"{told[OpAnswer.PRIMITIVE]:,} as the only one with that primitive. By other samples alone: "
+        f"{known['op'] - known['traced']:,}.\nAmbiguous: {told[OpAnswer.AMBIGUOUS]:,}; no op that it may be: "
+        f"{told[OpAnswer.NONE]:,}; outside of the op trace: {told[OpAnswer.NO_TRACE]:,}.\n"
         f"Where a single op of oneDNN's ran, the thread that the sample works for led to it in {known['agrees']:,} of "
         f"{known['single']:,}"
     )

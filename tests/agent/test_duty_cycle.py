@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stepscope.agent import duty_cycle
-from stepscope.agent.probes.common import OTHER, Wrapped
+from stepscope.agent.probes.common import OTHER, WrappedModels
 from stepscope.collector.agent_files.ring import RingReader
 from stepscope.wire.call_cost import wrapped_ns
 from stepscope.wire.kinds import Kind
@@ -208,7 +208,7 @@ def test_a_step_function_counts_in_a_gap_and_after_its_model_went(opened: AgentS
     def wrapper(iterator: object) -> object:
         return iterator
 
-    model, wrapped = Model(), Wrapped()
+    model, wrapped = Model(), WrappedModels()
     counts = opened.duty_cycle.light(Kind.EXECUTION, step)
     setattr(wrapper, OTHER, counts)
     setattr(counts, OTHER, wrapper)

@@ -164,7 +164,7 @@ def test_it_ends_when_nothing_runs_and_no_page_is_open() -> None:
     """Half an hour after the last job and the last request; a job or a request begins it again."""
     now, runs = [0.0], [True]
     looks = RequestClock(unasked, lambda: now[0])
-    idle = user_server.Idle(lambda: runs[0], 100.0, lambda: now[0])
+    idle = user_server.IdleServer(lambda: runs[0], 100.0, lambda: now[0])
     now[0] = 1_000.0
     assert not idle.come(looks)
     runs[0] = False

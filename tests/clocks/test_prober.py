@@ -14,7 +14,7 @@ from stepscope.clocks import clock_domain, datagrams, packet, prober, settings
 from stepscope.clocks.prober import Exchange, Prober
 from stepscope.collector.samplers.base import Rows
 from stepscope.collector.samplers.clocks import ClockSampler
-from stepscope.collector.samplers.names import Names
+from stepscope.collector.samplers.names import NameNumbers
 from stepscope.derive.clocks import session_links
 from stepscope.model.session import clock_domain as domains
 from stepscope.model.session.session import HostInfo, Manifest, Peers, Session
@@ -104,7 +104,7 @@ def test_arrivals_are_stamped_by_the_kernel() -> None:
 
 def session(boot: str, found: list[Exchange], origin_ns: int) -> Session:
     """A session with what a collector found."""
-    names, rows = Names(), Rows(ClockProbeTable)
+    names, rows = NameNumbers(), Rows(ClockProbeTable)
     for one in found:
         rows.add(
             one.sent_ns - origin_ns,
@@ -186,7 +186,7 @@ def test_hosts_without_a_key_are_refused() -> None:
 
 def test_a_sampler_without_settings_does_nothing(tmp_path: Path) -> None:
     """Unless the run asks for it, nothing is opened; a key that is gone is said."""
-    sampler = ClockSampler(0, Names())
+    sampler = ClockSampler(0, NameNumbers())
     sampler.start(tmp_path)
     sampler.sample()
     assert sampler.close() == ""

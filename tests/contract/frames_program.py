@@ -136,7 +136,7 @@ def _(batch: Foreign) -> None:
     failing(batch, look)
 
 
-@drives("graphs/node_lines.py:Lines._path", "probes/keras/layers.py:_updating")
+@drives("graphs/node_lines.py:NodeNotes._path", "probes/keras/layers.py:_updating")
 def _(batch: Foreign) -> None:
     lines = module("graphs/node_lines.py").Lines(lambda: 0, WeakIds())
     layers = module("probes/keras/layers.py")
@@ -242,7 +242,7 @@ def _(batch: Foreign) -> None:
     digests._static(op, [], known, batch)
 
 
-@drives("trials/tensors/without_lines.py:Lines.made_by", "trials/tensors/without_lines.py:_attach")
+@drives("trials/tensors/without_lines.py:FileLines.made_by", "trials/tensors/without_lines.py:_attach")
 def _(batch: Foreign) -> None:
     without = module("trials/tensors/without_lines.py")
     lines = without.Lines("frames_program.py:1")

@@ -11,7 +11,7 @@ from stepscope.experiments import climb
 from stepscope.experiments.climb import FINAL, LEFT, Kept, Rules, Way
 from stepscope.experiments.combine import merged
 from stepscope.experiments.plan import Candidate, kind_of
-from stepscope.experiments.schedule import Measured, NotMeasuredError
+from stepscope.experiments.schedule import MeasuredRun, NotMeasuredError
 
 RUN_S = 10.0
 WORDS = ["graph", "xla-on", "batch:4", "mixed-bfloat16", "compute-only"]
@@ -39,16 +39,16 @@ class Machine:
         self._takes(stage, kept, "look")
         return [Candidate(trial=one, kind=kind_of(one), expected_ratio=0.3, reason="") for one in self.suggests]
 
-    def measure(self, stage: str, kept: Kept, trial: str, _round: int) -> Measured:
+    def measure(self, stage: str, kept: Kept, trial: str, _round: int) -> MeasuredRun:
         """One run."""
         self._takes(stage, kept, trial)
         if not self.impossible.get(trial, set()) <= set(kept):
-            return Measured(ns=0.0, why="not yet")
+            return MeasuredRun(ns=0.0, why="not yet")
         changes = merged(kept, trial)
         times = [100.0, 60.0]
         for change in changes:
             times = [times[0] * self.compute.get(change, 1.0), times[1] * self.input.get(change, 1.0)]
-        return Measured(ns=max(times) * self.random.lognormvariate(0, 0.005))
+        return MeasuredRun(ns=max(times) * self.random.lognormvariate(0, 0.005))
 
     def _takes(self, stage: str, kept: Kept, trial: str) -> None:
         self.at_s += RUN_S

@@ -10,8 +10,8 @@ from fractions import Fraction
 import pytest
 
 from stepscope.experiments import curves
-from stepscope.experiments.curves import Curve, Sampled, size_of
-from stepscope.experiments.schedule import Measured, NotMeasuredError
+from stepscope.experiments.curves import Curve, CurveRun, size_of
+from stepscope.experiments.schedule import MeasuredRun, NotMeasuredError
 
 GIB = 1 << 30
 
@@ -34,16 +34,16 @@ class Machine:
     lucky: dict[tuple[int, str], float] = field(default_factory=dict)
     """Times of runs, by round and trial, that are not by the law."""
 
-    def __call__(self, trial: str, number: int, /) -> Sampled:
+    def __call__(self, trial: str, number: int, /) -> CurveRun:
         """One run."""
         self.ran.append((number, trial))
         if len(self.ran) == self.ends_at:
             raise KeyboardInterrupt
         size = size_of(trial)
         if size >= self.fails_from or (trial and self.fails_in_round.get(number) == trial):
-            return Sampled(measured=Measured(ns=0.0, why="signal 9"))
+            return CurveRun(measured=MeasuredRun(ns=0.0, why="signal 9"))
         ns = self.lucky.get((number, trial)) or self.law(size) * self.random.lognormvariate(0, 0.003)
-        return Sampled(measured=Measured(ns=ns), peak_bytes=int(GIB * (1 + size)))
+        return CurveRun(measured=MeasuredRun(ns=ns), peak_bytes=int(GIB * (1 + size)))
 
     def batch(self, *, limit_bytes: int = 0) -> Curve:
         """The curve of the batch size."""
@@ -150,8 +150,8 @@ def test_nothing_possible_has_no_knee() -> None:
     assert nothing.experiment.rounds == 1
 
 
-def _only_unchanged(trial: str, _round: int, /) -> Sampled:
-    return Sampled(measured=Measured(ns=0.0 if trial else 100.0, why="no threads" if trial else ""))
+def _only_unchanged(trial: str, _round: int, /) -> CurveRun:
+    return CurveRun(measured=MeasuredRun(ns=0.0 if trial else 100.0, why="no threads" if trial else ""))
 
 
 def test_interrupted_after_a_round_it_says_what_is_known() -> None:

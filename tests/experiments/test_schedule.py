@@ -12,7 +12,7 @@ from stepscope.agent.trials import switching
 from stepscope.experiments import blocks, schedule
 from stepscope.experiments.blocks import Block
 from stepscope.experiments.plan import Candidate
-from stepscope.experiments.schedule import UNCHANGED, Experiment, Measured, NotMeasuredError, TimeLimits
+from stepscope.experiments.schedule import UNCHANGED, Experiment, MeasuredRun, NotMeasuredError, TimeLimits
 
 RUN_S = 10.0
 
@@ -32,17 +32,17 @@ class Machine:
     ran: list[str] = field(default_factory=list)
     random: random.Random = field(default_factory=lambda: random.Random(1))
 
-    def run(self, trial: str, number: int) -> Measured:
+    def run(self, trial: str, number: int) -> MeasuredRun:
         """One run."""
         self.at_s += RUN_S
         self.ran.append(trial)
         if trial in self.impossible:
-            return Measured(ns=0.0, why=self.impossible[trial])
+            return MeasuredRun(ns=0.0, why=self.impossible[trial])
         if number in self.fails.get(trial, ()):
-            return Measured(ns=0.0, why="it died")
-        return Measured(ns=100 * self.ratios.get(trial, 1.0) * self.random.lognormvariate(0, self.noise))
+            return MeasuredRun(ns=0.0, why="it died")
+        return MeasuredRun(ns=100 * self.ratios.get(trial, 1.0) * self.random.lognormvariate(0, self.noise))
 
-    def switch(self, trial: str, number: int) -> Measured | None:
+    def switch(self, trial: str, number: int) -> MeasuredRun | None:
         """A run of blocks as the agent makes them; the noise of neighbouring ones has much in common."""
         del number
         if trial not in self.switched:
@@ -50,7 +50,7 @@ class Machine:
         self.at_s += RUN_S
         self.ran.append(f"{trial}, switched")
         if self.switched[trial]:
-            return Measured(ns=0.0, why=self.switched[trial])
+            return MeasuredRun(ns=0.0, why=self.switched[trial])
         made, at = list[Block](), 0.0
         for place in range(switching.MOST):
             at = 0.7 * at + self.random.gauss(0, self.noise)
@@ -60,7 +60,7 @@ class Machine:
             if place % len(switching.ORDER) == 3 and _far(made):
                 break
         found = blocks.judge(made)
-        return Measured(ns=1.0, pairs=found.pairs, unchanged=found.unchanged)
+        return MeasuredRun(ns=1.0, pairs=found.pairs, unchanged=found.unchanged)
 
     def explore(
         self, names: list[str], *, seconds: float = 1e9, rounds: int = 5, best_only: bool = False

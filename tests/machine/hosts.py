@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stepscope.machine.host import Host
 from stepscope.machine.nvml import Gpus
-from stepscope.machine.python import Loaded, PythonFacts
+from stepscope.machine.python import PythonFacts, TensorFlowImport
 from stepscope.tables.allocator_info import AllocatorInfo
 
 GOOD = {
@@ -102,7 +102,7 @@ def host(
 def python(
     packages: Mapping[str, str] | None = None,
     *,
-    loaded: Loaded | None = None,
+    loaded: TensorFlowImport | None = None,
     build: Mapping[str, str] | None = None,
     unmet: tuple[tuple[str, str, str], ...] = (),
     allocator: AllocatorInfo | None = None,
@@ -124,9 +124,9 @@ def python(
     )
 
 
-def loaded(*, error: str = "", unused: tuple[str, ...] = (), no_gpu_libraries: bool = False) -> Loaded:
+def loaded(*, error: str = "", unused: tuple[str, ...] = (), no_gpu_libraries: bool = False) -> TensorFlowImport:
     """What importing TensorFlow gave."""
-    return Loaded(version="2.21.0", error=error, gpus=0, unused=unused, no_gpu_libraries=no_gpu_libraries)
+    return TensorFlowImport(version="2.21.0", error=error, gpus=0, unused=unused, no_gpu_libraries=no_gpu_libraries)
 
 
 STOCK = AllocatorInfo(name="glibc", how="default", library="/absent/libc.so.6", pool="oneDNN")

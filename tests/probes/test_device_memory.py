@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from stepscope.agent.probes.tensorflow.device_memory import Reader
+from stepscope.agent.probes.tensorflow.device_memory import DevicePeaks
 from stepscope.model.log.events import AgentDiagnostic, Probe
 from stepscope.model.log.program import DeviceMemory
 
@@ -40,7 +40,7 @@ def test_it_is_told_again_when_it_has_risen() -> None:
     context.get_memory_info = lambda _device: {"current": 1, "peak": peaks.pop(0)}
     module = ModuleType("context")
     module.__dict__["_context"] = context
-    reader = Reader(cast("AgentState", SimpleNamespace(now=lambda: 0, log=lines.append)), module)
+    reader = DevicePeaks(cast("AgentState", SimpleNamespace(now=lambda: 0, log=lines.append)), module)
     for second in range(60):
         context._initialized = second >= 20
         reader.tick(second * 1_000_000_000)

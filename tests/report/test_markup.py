@@ -22,7 +22,7 @@ from stepscope.model.report.whatif import WhatIfReport
 from stepscope.report import compare_text, html, markdown, step_text
 from stepscope.report.flame import page as flame_page
 from stepscope.report.flame import svg
-from stepscope.report.flame.graph import Compared, Graph, compare, graph
+from stepscope.report.flame.graph import ComparedProfiles, Graph, compare, graph
 from stepscope.report.whatif import page as whatif_page
 from stepscope.tables.findings import Diagnostic
 from stepscope.tables.stacks import Frame, StackProfile, Thread
@@ -175,7 +175,7 @@ def _graph(filler: Filler) -> Graph:
 def test_flame_graphs() -> None:
     """The same of flame graphs and of their differences, as page and as picture; a picture is XML, too."""
 
-    def pair(filler: Filler) -> Compared:
+    def pair(filler: Filler) -> ComparedProfiles:
         return compare(_graph(filler), _graph(filler), basis="work", work=(1.0, 1.0))
 
     drawings: tuple[Page, ...] = (

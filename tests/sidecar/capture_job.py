@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from stepscope.collector.captures import reason
-from stepscope.collector.captures.asked import Asked
+from stepscope.collector.captures.asked import CaptureExtent
 from stepscope.model.api.status import LiveCapture, LiveTask
 from stepscope.model.log.events import CaptureTaken, Name
 from stepscope.model.session.session import CaptureInfo, Manifest, WorkerInfo
@@ -60,7 +60,7 @@ class Drainer:
 class Captures:
     """Makes captures: the test says what becomes of one."""
 
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[CaptureExtent] = field(default_factory=list)
     done: CaptureInfo | None = None
     busy: bool = False
     problem: str = ""
@@ -78,7 +78,7 @@ class Captures:
         """End with what there is."""
         self.ended += 1
 
-    def begin(self, asked: Asked, _now_ns: int) -> str:
+    def begin(self, asked: CaptureExtent, _now_ns: int) -> str:
         """Begin one."""
         if self.problem:
             raise CaptureError(self.problem)

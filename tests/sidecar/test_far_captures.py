@@ -14,7 +14,7 @@ from tests.collector.host_entries import member
 
 from stepscope.collector import host_members
 from stepscope.collector.other_hosts.asking import FarTask
-from stepscope.collector.other_hosts.message import Wanted
+from stepscope.collector.other_hosts.message import JointRequest
 from stepscope.launcher import rundir
 from stepscope.model.api.capture_ask import CaptureAsk
 from stepscope.model.session.member import MemberInfo
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from stepscope.collector.recorder import Recording
 
 MS = 1_000_000
-WANTED = Wanted(joint="j", job="job", begin_ns=5_000 * MS, mark_ns=5_100 * MS, span_ns=100 * MS, steps=10)
+WANTED = JointRequest(joint="j", job="job", begin_ns=5_000 * MS, mark_ns=5_100 * MS, span_ns=100 * MS, steps=10)
 ENDS = tuple(range(0, 120 * MS, 10 * MS))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from stepscope.collector.captures.asked import Asked
+from stepscope.collector.captures.asked import CaptureExtent
 from stepscope.collector.captures.reason import USER
 from stepscope.model.api.capture_ask import CaptureAsk
 from stepscope.model.session.member import MemberInfo
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MS = 1_000_000
 S = 1_000_000_000
 ASK = CaptureAsk(id="j", joint="j", begin_ns=9 * S, mark_ns=9 * S + BEGIN_NS, span_ns=100 * MS, clock="c")
-ASKED = Asked(by=USER, worker="10-1", steps=10, anchors=((2, 7),), step_ns=10 * MS)
+ASKED = CaptureExtent(by=USER, worker="10-1", steps=10, anchors=((2, 7),), step_ns=10 * MS)
 """A capture of ten steps of 10 ms."""
 ENDS = np.arange(12, dtype=np.int64) * 10 * MS
 

@@ -34,7 +34,7 @@ def write(folder: Path) -> None:
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     """Lanes, levels, counts of names; no temporary folder is left."""
     write(tmp_path / "x")
-    reader = span_cache.Reader(tmp_path / "x")
+    reader = span_cache.MappedCache(tmp_path / "x")
     assert reader.lanes == 2
     assert reader.base(1)["start"].tolist() == [3, 5, 7]
     assert reader.index.counts == (2, 2)
@@ -65,4 +65,4 @@ def test_what_is_cut_short_is_refused(tmp_path: Path, file: str) -> None:
     path = tmp_path / "x" / file
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(SessionError, match="not a timeline"):
-        span_cache.Reader(tmp_path / "x")
+        span_cache.MappedCache(tmp_path / "x")

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from stepscope.server.timelines import timeline_build
 from stepscope.sessions import merge
-from stepscope.store.span_cache import Reader
+from stepscope.store.span_cache import MappedCache
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def opened(folder: Path, parts: list[Path]) -> Reader:
+def opened(folder: Path, parts: list[Path]) -> MappedCache:
     """The timeline of their joint session."""
     joint = merge.merge(parts, folder / "job.stepscope")
     timeline_build.build(joint, folder / "cache", lambda _ratio, _words: None)
-    return Reader(folder / "cache")
+    return MappedCache(folder / "cache")

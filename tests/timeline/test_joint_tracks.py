@@ -14,17 +14,17 @@ from stepscope.model.session.session import HostInfo, Manifest, Peers, Session
 from stepscope.readers import run_metadata
 from stepscope.store import optrace
 from stepscope.store.manifests import read_manifest
-from stepscope.store.span_cache import Reader
+from stepscope.store.span_cache import MappedCache
 from stepscope.tables.network_tables import PacketTable, TcpTable
 from stepscope.timeline import joint_tracks, link_tracks
 from stepscope.timeline.joint_tracks import ShownSession
-from stepscope.timeline.span_track import Names
+from stepscope.timeline.span_track import DistinctNames
 
 LATER_NS = 3 * S
 RUN = Path(__file__).parents[1] / "data" / "run-metadata-2.21" / "ps-worker.pb"
 
 
-def begins(reader: Reader) -> dict[str, int]:
+def begins(reader: MappedCache) -> dict[str, int]:
     """Begin of the steps of each member."""
     return {track.group: track.begin_ns for track in reader.index.timeline.tracks if track.kind == "steps"}
 
@@ -106,13 +106,13 @@ def test_a_link_is_a_connection_to_another_member() -> None:
 def test_what_was_lost_lies_on_the_lane_of_its_link() -> None:
     """In order, each with what happened to it, at the times of the timeline; a session alone names the other end."""
     one, two = "10.0.0.1:5000", "10.0.0.2:6000"
-    names = Names()
+    names = DistinctNames()
     parts = [connected(one, two, "worker 0"), connected(two, "10.0.0.3:1", "worker 1")]
     (track,) = joint_tracks.lost(parts, names)
     assert track.title == "worker 0 to worker 1: lost"
     assert track.start.tolist() == [3 * S, 4 * S]
     assert [names.items[number].text for number in track.name.tolist()] == ["sent again", "dropped: QDISC_DROP"]
-    (alone,) = joint_tracks.lost([connected(one, two, "")], Names())
+    (alone,) = joint_tracks.lost([connected(one, two, "")], DistinctNames())
     assert alone.title == f"to {two}: lost"
 
 

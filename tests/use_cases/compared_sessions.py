@@ -15,7 +15,7 @@ from stepscope.derive.view import SessionView
 from stepscope.model.report.compare import CompareReport, Difference
 from stepscope.model.session.session import HostInfo, Session
 from stepscope.use_cases.comparing import numbers
-from stepscope.use_cases.comparing.numbers import Numbers
+from stepscope.use_cases.comparing.numbers import SessionNumbers
 
 STEPS = 60
 NEAR = HostInfo(name="near", cpus=2)
@@ -63,7 +63,7 @@ def run(
     seed: int = 0,
     host: HostInfo = NEAR,
     exit_code: int = 0,
-) -> Numbers:
+) -> SessionNumbers:
     """The numbers of such a session."""
     made = session(
         step_ns=step_ns,
@@ -77,7 +77,9 @@ def run(
     return numbers.of_view(Path(name), SessionView(made))
 
 
-def group(noise: Sequence[float], *, factor: float = 1.0, begin_s: int = 0, every_s: int = 1000) -> list[Numbers]:
+def group(
+    noise: Sequence[float], *, factor: float = 1.0, begin_s: int = 0, every_s: int = 1000
+) -> list[SessionNumbers]:
     """One run for each logarithm of a run's time, made at regular times."""
     return [
         run(

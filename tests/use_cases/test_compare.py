@@ -19,7 +19,7 @@ from stepscope.tables.errors import UsageError
 from stepscope.tables.place import Place
 from stepscope.use_cases import compare
 from stepscope.use_cases.comparing import design
-from stepscope.use_cases.comparing.numbers import Line, LineNumber, Numbers, file_key
+from stepscope.use_cases.comparing.numbers import Line, LineNumber, SessionNumbers, file_key
 
 
 def main_of(report: CompareReport) -> Difference:
@@ -103,7 +103,7 @@ def test_rounds_are_compared_in_pairs() -> None:
     assert (apart.design, main_of(apart).verdict) == ("unpaired", "undecided")
 
 
-def _later(one: Numbers) -> Numbers:
+def _later(one: SessionNumbers) -> SessionNumbers:
     manifest = msgspec.structs.replace(one.manifest, started_unix_ns=one.manifest.started_unix_ns + 100_000 * S)
     return replace(one, manifest=manifest)
 
@@ -131,7 +131,7 @@ def test_median_step_decides_where_long_steps_move_the_mean() -> None:
     assert equal.gate.exit_code == 3
 
 
-def _stalled(one: Numbers, stall_ns: int) -> Numbers:
+def _stalled(one: SessionNumbers, stall_ns: int) -> SessionNumbers:
     """The same run with one step that is longer by ``stall_ns``."""
     assert one.durations is not None
     durations = one.durations.copy()
@@ -158,7 +158,7 @@ def test_one_run_a_side_is_compared_within() -> None:
     assert f"it is not known how much runs vary; about {found.runs_needed} a side would decide it" in said
 
 
-def counted(name: str, *, steps: int, mean_ms: float, seed: int, timed: int = 60, every: int = 12) -> Numbers:
+def counted(name: str, *, steps: int, mean_ms: float, seed: int, timed: int = 60, every: int = 12) -> SessionNumbers:
     """A run that timed few of its steps, with one long step among every few, and counted the others."""
     made = run(name, seed=seed)
     assert made.durations is not None
@@ -246,7 +246,7 @@ def test_two_runs_a_side_decide_twenty_times_their_spread(spread: float, *, unev
     assert main_of(compare.of_numbers(before, after)).verdict == "slower"
 
 
-def _taking(number: int, mean_ms: float) -> Numbers:
+def _taking(number: int, mean_ms: float) -> SessionNumbers:
     """A run with this mean step."""
     return replace(run(f"{number}", seed=number), total=Total(count=60, ns=60 * mean_ms * MS, made=61, timed=60))
 

@@ -12,7 +12,7 @@ from stepscope.model.report.compare import CompareReport
 from stepscope.report import compare_text
 from stepscope.use_cases import compare, importing
 from stepscope.use_cases.comparing import numbers
-from stepscope.use_cases.comparing.numbers import Numbers
+from stepscope.use_cases.comparing.numbers import SessionNumbers
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "public" / "smallest"
 
@@ -36,7 +36,7 @@ def _profile(path: Path, ops_ms: dict[str, float], *, seconds: float) -> Path:
     return path
 
 
-def _imported(path: Path) -> Numbers:
+def _imported(path: Path) -> SessionNumbers:
     made = importing.import_files([path], path.with_suffix(".stepscope"))
     return numbers.of_path(made.session)
 

@@ -15,7 +15,7 @@ from stepscope.model.api.status import LiveCapture, LiveShare, Status
 from stepscope.model.report.report import Report
 from stepscope.report import html, text, words
 from stepscope.server import browse, browse_account
-from stepscope.server.open_sessions import LIVE_MIN_S, Opened, OpenSessions
+from stepscope.server.open_sessions import LIVE_MIN_S, OpenSession, OpenSessions
 
 if TYPE_CHECKING:
     import pytest
@@ -45,7 +45,7 @@ def test_the_account_is_the_reports(client: TestClient, recorded: Recorded) -> N
 
 def test_a_job_without_steps_yet_has_no_verdict(recorded: Recorded) -> None:
     """While it runs nothing is said to have ended, to be clear or to be unexplained."""
-    opened = Opened(recorded.path, "")
+    opened = OpenSession(recorded.path, "")
     report = opened.report
     early = msgspec.structs.replace(report.session, steps=0, step_times=None)
     vars(opened)["report"] = msgspec.structs.replace(report, session=early, findings=())

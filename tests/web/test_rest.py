@@ -17,7 +17,7 @@ from tests.web.recorded import PROGRAM, STEPS
 
 from stepscope.derive.view import SessionView
 from stepscope.server import browse
-from stepscope.server.open_sessions import Opened, OpenSessions, revision_of
+from stepscope.server.open_sessions import OpenSession, OpenSessions, revision_of
 from stepscope.server.session_catalogue import SessionCatalogue
 from stepscope.sessions import analysis, bundle
 from stepscope.tables.layout import key_of
@@ -303,10 +303,10 @@ def test_a_report_of_another_version_is_made_anew(recorded: Recorded, tmp_path: 
     shutil.copytree(recorded.path, copy)
     stored = json.loads((copy / "report.json").read_bytes())
     (copy / "report.json").write_text(json.dumps({**stored, "findings": []}))
-    assert Opened(copy, "1").report.findings == ()
+    assert OpenSession(copy, "1").report.findings == ()
     manifest = json.loads((copy / "manifest.json").read_bytes())
     (copy / "manifest.json").write_text(json.dumps({**manifest, "stepscope_version": "0.0.1"}))
-    assert len(Opened(copy, "2").report.findings) == len(stored["findings"]) > 0
+    assert len(OpenSession(copy, "2").report.findings) == len(stored["findings"]) > 0
 
 
 def test_few_sessions_stay_open(recorded: Recorded, tmp_path: Path) -> None:
@@ -324,7 +324,7 @@ def test_few_sessions_stay_open(recorded: Recorded, tmp_path: Path) -> None:
 
 def test_a_session_without_copies_has_no_lines(recorded: Recorded) -> None:
     """While its job runs it holds none: an answer without lines, and no error for a page to complain of."""
-    opened = Opened(recorded.path, "")
+    opened = OpenSession(recorded.path, "")
     vars(opened)["session"] = replace(opened.session, sources={})
     found = browse.source(opened, "train.py", 1, 5)
     assert (found.total, found.lines) == (0, ())

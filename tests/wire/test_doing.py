@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from stepscope.collector.agent_files.ring import RingReader
-from stepscope.wire.doing import Doing, Told
+from stepscope.wire.doing import CurrentActivity, Doing
 from stepscope.wire.ring import RingWriter
 
 
@@ -13,7 +13,7 @@ def test_the_innermost_call_is_told_and_read(tmp_path: Path) -> None:
     """An evaluation inside a fit; after it, the fit again."""
     ring = RingWriter(str(tmp_path / "ring"), 8192)
     reader = RingReader(str(tmp_path / "ring"))
-    told = Told()
+    told = CurrentActivity()
     told.word = ring.doing
     fit = told.begin(Doing.TRAINING)
     inner = told.begin(Doing.EVALUATING)
@@ -27,7 +27,7 @@ def test_the_innermost_call_is_told_and_read(tmp_path: Path) -> None:
 def test_a_child_does_not_tell_in_the_ring_of_its_parent(tmp_path: Path) -> None:
     """It has no ring until its first record."""
     ring = RingWriter(str(tmp_path / "ring"), 8192)
-    told = Told()
+    told = CurrentActivity()
     told.word = ring.doing
     told.leave()
     told.begin(Doing.SAVING)
@@ -36,7 +36,7 @@ def test_a_child_does_not_tell_in_the_ring_of_its_parent(tmp_path: Path) -> None
 
 def test_nothing_raises_in_the_call_of_the_job(tmp_path: Path) -> None:
     """Neither a word that was released, as at exit, nor a value that is none."""
-    told = Told()
+    told = CurrentActivity()
     assert told.begin(-1) == 0
     told.word.release()
     told.end(told.begin(Doing.SAVING))

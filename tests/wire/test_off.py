@@ -67,7 +67,7 @@ def test_programs_of_a_process_and_its_parents(tmp_path: Path) -> None:
 def test_files(places: Path, whose: str, text: str, is_off: bool) -> None:
     """Both files say alike for whom they are; an empty one is for everything."""
     off.replace_file(str(places / whose), text)
-    why = off.Switch(lambda: [TRAIN]).look(0)
+    why = off.OffSwitch(lambda: [TRAIN]).look(0)
     assert bool(why) == is_off
     assert not why or why.endswith(str(places / whose))
 
@@ -75,7 +75,7 @@ def test_files(places: Path, whose: str, text: str, is_off: bool) -> None:
 def test_modules(places: Path) -> None:
     """A module is named as after ``python -m``."""
     off.replace_file(str(places / "etc/off"), "pkg.train\n")
-    assert off.Switch(lambda: ["-m pkg.train"]).look(0)
+    assert off.OffSwitch(lambda: ["-m pkg.train"]).look(0)
 
 
 def test_a_switch_looks_now_and_then(places: Path) -> None:
@@ -86,7 +86,7 @@ def test_a_switch_looks_now_and_then(places: Path) -> None:
         asked.append(1)
         return [TRAIN]
 
-    switch = off.Switch(named)
+    switch = off.OffSwitch(named)
     assert switch.look(0) == ""
     off.replace_file(str(places / "etc/off"), "other.py\n")
     assert (switch.look(off.LOOK_NS - 1), asked) == ("", [])

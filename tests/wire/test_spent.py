@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.wire.spent import Spent
+from stepscope.wire.spent import SpentTime
 
 
 @pytest.mark.parametrize(
@@ -13,7 +13,7 @@ from stepscope.wire.spent import Spent
 )
 def test_the_first_call_counts_as_much_as_the_second(calls: list[int], ns: int) -> None:
     """At most: what it sets up for all of them is no price; what each call takes is."""
-    spent = Spent()
+    spent = SpentTime()
     for call in calls:
         spent.add(call)
     assert (spent.ns, spent.calls) == (ns, len(calls))

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from stepscope.agent.core.records import Records
     from stepscope.wire.ring import Write
 
-    class Host(Protocol):
+    class DutyCycleHost(Protocol):
         """What is asked of the agent's state, which holds the one ``DutyCycle``."""
 
         config: dict[str, Any]
@@ -139,7 +139,7 @@ class DutyCycle:
         "uncommitted",
     )
 
-    def __init__(self, state: Host) -> None:
+    def __init__(self, state: DutyCycleHost) -> None:
         self._state = state
         self.detached = False
         """Whether this is a gap."""

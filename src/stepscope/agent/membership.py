@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from stepscope.agent.core.foreign import Foreign
     from stepscope.agent.core.guard import Failures
-    from stepscope.agent.core.lines import Lines
+    from stepscope.agent.core.lines import AgentLog
 
     Fact = dict[str, object]
     Cluster = dict[str, dict[int, str]]
@@ -39,7 +39,7 @@ MAX_TASKS = 100_000
 class Membership:
     """Looks at the environment until late in the job, at growing intervals, and logs what has changed."""
 
-    def __init__(self, lines: Lines, failures: Failures) -> None:
+    def __init__(self, lines: AgentLog, failures: Failures) -> None:
         """Nothing is read yet."""
         self._lines = lines
         self._failures = failures

@@ -52,7 +52,7 @@ _LAST_S = 0.0005
 """Sleep of the main thread after all exit handlers."""
 
 
-class Running:
+class MeasuredProcess:
     """The parts of one measured process other than its state."""
 
     def __init__(self, current: AgentState, computes: Collection[str], began: Optional[dict[str, int]] = None) -> None:
@@ -191,7 +191,7 @@ def start(hook: Hook, roots: Collection[str], computes: Collection[str]) -> bool
         return False
     state.CURRENT = current
     os.register_at_fork(after_in_child=current.after_fork)
-    running = Running(current, computes, hook.began)
+    running = MeasuredProcess(current, computes, hook.began)
     if side_thread.FORK_WARNS:
         os.register_at_fork(before=running.before_fork)
         os.register_at_fork(before=hook.await_start)  # which runs first

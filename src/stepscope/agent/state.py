@@ -21,7 +21,7 @@ from stepscope.agent.capture.controller import Captures
 from stepscope.agent.core import process
 from stepscope.agent.core.guard import MAX_FAILURES, Failures
 from stepscope.agent.core.hooks import Hooks
-from stepscope.agent.core.lines import Lines
+from stepscope.agent.core.lines import AgentLog
 from stepscope.agent.core.off_watch import OffWatch
 from stepscope.agent.core.other_frames import STEADY
 from stepscope.agent.core.patches import Patches
@@ -52,7 +52,7 @@ class AgentState:
     def __init__(self, run: str) -> None:
         self.config = process.read_config(run)
         self.now: Callable[[], int] = time.monotonic_ns
-        self.lines = Lines(run, self._wake)
+        self.lines = AgentLog(run, self._wake)
         self.log = self.lines.log
         self.name = self.lines.name
         self.new_id = self.lines.new_id

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepscope.check.hits import CheckSeverity, Excess, FixPlan, FixSafety, Hit, Span
-from stepscope.check.inference.datasets import Chain, Chains, Stage
+from stepscope.check.inference.datasets import Chain, DatasetAnalysis, Stage
 from stepscope.check.inference.effects import Effect, Effects
 from stepscope.check.inference.infer import Inference
 from stepscope.check.inference.loops import Loop, Loops
@@ -65,7 +65,7 @@ class Engine:
         self.loops = Loops(self.inference)
         self.tracing = Tracing(self.inference)
         self.effects = Effects(self.inference)
-        self.chains = Chains(self.inference)
+        self.chains = DatasetAnalysis(self.inference)
 
 
 class Call(Struct, frozen=True):

@@ -132,7 +132,7 @@ def enable(
     if status:
         click.echo(always_on.describe(python))
         return
-    wanted = always_on.Wanted(
+    wanted = always_on.WantedSettings(
         sessions=sessions,
         quota_bytes=_size(quota),
         job_quota_bytes=_size(job_quota),

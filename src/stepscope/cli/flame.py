@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from stepscope.report.flame.graph import Compared, Graph
+    from stepscope.report.flame.graph import ComparedProfiles, Graph
 
 _WHAT = click.argument("what", type=click.Path(path_type=Path), metavar="SESSION|FILE")
 _EVENT = click.option(
@@ -103,7 +103,9 @@ def diff(
     )
 
 
-def _draw(read: Callable[[ModuleType], Graph | Compared], outputs: tuple[Path, ...], *, difference: bool) -> None:
+def _draw(
+    read: Callable[[ModuleType], Graph | ComparedProfiles], outputs: tuple[Path, ...], *, difference: bool
+) -> None:
     """Read the profiles through the use cases, then print or write the result."""
     from stepscope.use_cases import flame as app
 

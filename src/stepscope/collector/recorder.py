@@ -280,7 +280,7 @@ class Recording:
                 worker.close()
         return problems
 
-    def _ended_ns(self, ended: rundir.Ended | None, now_ns: int, state: str) -> int:
+    def _ended_ns(self, ended: rundir.JobEnd | None, now_ns: int, state: str) -> int:
         """When the job ended; a dead one that is completed later ended when its newest record did, not now."""
         if ended is not None:
             return ended.at_ns - self._origin_ns

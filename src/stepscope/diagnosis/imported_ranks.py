@@ -23,7 +23,7 @@ from stepscope.tables.findings import Diagnostic
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from stepscope.causes.cluster.traced_ranks import Compared, Rank, TracedRanks
+    from stepscope.causes.cluster.traced_ranks import ComparedRanks, Rank, TracedRanks
     from stepscope.derive.view import SessionView
     from stepscope.model.report.op_summary import TracedSteps
     from stepscope.model.report.report import Report
@@ -69,13 +69,13 @@ def _analysed(ranks: TracedRanks) -> list[Rank]:
     return sorted(ranks.ranks, key=lambda rank: -_own_ns(ranks.compared, rank))[: joint.MOST_ANALYSED]
 
 
-def _own_ns(compared: Compared | None, rank: Rank) -> float:
+def _own_ns(compared: ComparedRanks | None, rank: Rank) -> float:
     if compared is None or rank not in compared.ranks:
         return 0.0
     return float(compared.blame.own_ns[compared.ranks.index(rank)])
 
 
-def _slowness(compared: Compared | None, rank: Rank, report: Report) -> tuple[float, int, str]:
+def _slowness(compared: ComparedRanks | None, rank: Rank, report: Report) -> tuple[float, int, str]:
     """What a rank does alone, else its mean step, else the last by the name of its file."""
     step_ns = report.traced.mean_ns if report.traced is not None and report.traced.count else 0
     return _own_ns(compared, rank), step_ns, rank.file.source.name

@@ -24,7 +24,7 @@ from stepscope.report.sections import turns
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from stepscope.causes.general.spent_lines import Spent
+    from stepscope.causes.general.spent_lines import SpentLine
     from stepscope.derive.view import SessionView
     from stepscope.model.report.components import ComponentName
     from stepscope.model.report.ledger import LedgerEntry
@@ -57,7 +57,7 @@ class Limit(Struct, frozen=True, kw_only=True):
     text: str
 
 
-class Explained(Struct):
+class ExplainedTime(Struct):
     """What specific findings explain of one component, or of one phase."""
 
     share: float = 0.0
@@ -85,7 +85,7 @@ class Explained(Struct):
         return max(self.codes, key=lambda code: self.codes[code], default="")
 
 
-class Settled(Struct, frozen=True, kw_only=True):
+class SettledReport(Struct, frozen=True, kw_only=True):
     """What a report says once everything has been looked at."""
 
     findings: tuple[Finding, ...]
@@ -102,7 +102,7 @@ def build(
     checked: Sequence[Checked],
     anatomy: Sequence[Component],
     ledger: Sequence[LedgerEntry],
-) -> Settled:
+) -> SettledReport:
     """Settles the ledger.
 
     Args:
@@ -114,7 +114,7 @@ def build(
     """
     steps = steps_view.of(view)
     names = {part.component for part in anatomy if part.ratio >= MIN_SHARE and part.component in COMPONENTS}
-    lines: dict[str, Sequence[Spent]] = {}
+    lines: dict[str, Sequence[SpentLine]] = {}
     if steps is not None:
         lines = {name: spent_lines.of(steps, name) for name in COMPONENTS if name in names}
     explained = of_components(specific, anatomy, lines)
@@ -124,7 +124,7 @@ def build(
     codes = {finding.code for finding in general}
     every = [*specific, *general, *asks.one(proven.open_questions(checked, specific), specific)]
     every = sorted((turns.weighed(view, finding) for finding in every), key=base.rank)
-    return Settled(
+    return SettledReport(
         findings=tuple(every),
         ledger=settled(view, ledger, general, explained, phases),
         checked=tuple(c for c in outcomes if c.detector in codes or c.outcome == "failed"),
@@ -144,8 +144,8 @@ def limit_of(view: SessionView) -> Limit | None:
 
 
 def of_components(
-    specific: Iterable[Finding], anatomy: Sequence[Component], lines: Mapping[str, Sequence[Spent]]
-) -> dict[str, Explained]:
+    specific: Iterable[Finding], anatomy: Sequence[Component], lines: Mapping[str, Sequence[SpentLine]]
+) -> dict[str, ExplainedTime]:
     """What specific findings explain of each component of the steady steps.
 
     Args:
@@ -157,7 +157,7 @@ def of_components(
     shares: dict[str, float] = {}
     for part in anatomy:
         shares[part.component] = shares.get(part.component, 0.0) + part.ratio
-    found = {name: Explained() for name in shares}
+    found = {name: ExplainedTime() for name in shares}
     for finding in specific:
         if finding.exposed_stage == "initialization" or finding.severity == "ask":
             continue
@@ -172,7 +172,7 @@ def of_components(
     return found
 
 
-def _pointed(finding: Finding, lines: Mapping[str, Sequence[Spent]]) -> set[str]:
+def _pointed(finding: Finding, lines: Mapping[str, Sequence[SpentLine]]) -> set[str]:
     """Components other than compute that spend most of their time on a finding's lines; of compute, lines know less."""
     if finding.cause.startswith(exclusive.EVERYWHERE):
         return set()
@@ -184,7 +184,7 @@ def _pointed(finding: Finding, lines: Mapping[str, Sequence[Spent]]) -> set[str]
 
 
 def kept(
-    general: Iterable[Finding], explained: Mapping[str, Explained], anatomy: Sequence[Component], steps: float
+    general: Iterable[Finding], explained: Mapping[str, ExplainedTime], anatomy: Sequence[Component], steps: float
 ) -> list[Finding]:
     """The general findings about time that no specific finding explains.
 
@@ -201,10 +201,10 @@ def kept(
     for finding in general:
         name = subject(finding, REF)
         if not name:
-            if not explained.get(f"{PHASE}{subject(finding, PHASE)}", Explained()).settles:
+            if not explained.get(f"{PHASE}{subject(finding, PHASE)}", ExplainedTime()).settles:
                 found.append(finding)
             continue
-        done = explained.get(name, Explained())
+        done = explained.get(name, ExplainedTime())
         # What is claimed with a place is not explained by a slow machine, which has none.
         share = done.share - (done.everywhere if finding.severity != "info" else 0.0)
         rest = shares.get(name, 0.0) * (1.0 - share)
@@ -231,8 +231,8 @@ def settled(
     view: SessionView,
     ledger: Sequence[LedgerEntry],
     general: Sequence[Finding],
-    explained: Mapping[str, Explained],
-    phases: Mapping[str, Explained],
+    explained: Mapping[str, ExplainedTime],
+    phases: Mapping[str, ExplainedTime],
 ) -> tuple[LedgerEntry, ...]:
     """The ledger with what settles each part.
 
@@ -251,11 +251,13 @@ def settled(
         known = explained.get(entry.component) if entry.phase == STEPS else phases.get(f"{PHASE}{entry.phase}")
         code = (by_component if entry.phase == STEPS else by_phase).get(entry.component or entry.phase, "")
         proof = limit if entry.phase == STEPS and entry.component == COMPUTE else None
-        found.append(_settled(view, entry, known or Explained(), proof, code))
+        found.append(_settled(view, entry, known or ExplainedTime(), proof, code))
     return tuple(found)
 
 
-def _settled(view: SessionView, entry: LedgerEntry, known: Explained, limit: Limit | None, general: str) -> LedgerEntry:
+def _settled(
+    view: SessionView, entry: LedgerEntry, known: ExplainedTime, limit: Limit | None, general: str
+) -> LedgerEntry:
     explained = round(known.share, 6)
     if entry.ratio < MIN_SHARE:
         return replace(entry, settled_by="small", explained_ratio=explained)
@@ -289,14 +291,16 @@ def _with_lines(view: SessionView, entry: LedgerEntry) -> LedgerEntry:
     return replace(entry, where=tuple(dict.fromkeys(spent.place for spent in lines)))
 
 
-def _of_phases(view: SessionView, ledger: Sequence[LedgerEntry], specific: Sequence[Finding]) -> dict[str, Explained]:
+def _of_phases(
+    view: SessionView, ledger: Sequence[LedgerEntry], specific: Sequence[Finding]
+) -> dict[str, ExplainedTime]:
     """What specific findings explain of the phases outside of steady steps.
 
     A cost that is paid once lies in the phases before the steps. A finding explains what runs on its own lines, also
     outside of the steps, a finding about a component of the steps the phase of that name (what is saved or evaluated
     between steps is so for the same reason), and evidence that refers to a phase has its value of it.
     """
-    found: dict[str, Explained] = {}
+    found: dict[str, ExplainedTime] = {}
     steps = view.steps
     early = {entry.phase: entry.ns for entry in ledger if entry.phase in ONCE and entry.maker is None}
     for finding in specific:
@@ -307,17 +311,17 @@ def _of_phases(view: SessionView, ledger: Sequence[LedgerEntry], specific: Seque
             whole = sum(early.values())
             for phase in early:
                 share = min(1.0, ns / whole) if whole else 0.0
-                found.setdefault(f"{PHASE}{phase}", Explained()).add(finding.code, share)
+                found.setdefault(f"{PHASE}{phase}", ExplainedTime()).add(finding.code, share)
             continue
         for evidence in finding.evidence:
             for ref in (ref for ref in evidence.refs if ref.startswith(PHASE)):
-                found.setdefault(ref, Explained()).add(finding.code, evidence.value)
+                found.setdefault(ref, ExplainedTime()).add(finding.code, evidence.value)
         for time in view.get(phase_lines.build):
             part = sum(spent.ratio for spent in time.lines if _meets(finding, spent.place))
             if part and finding.severity != "info":
-                found.setdefault(f"{PHASE}{time.phase}", Explained()).add(finding.code, part)
+                found.setdefault(f"{PHASE}{time.phase}", ExplainedTime()).add(finding.code, part)
         if (name := subject(finding, REF)) and finding.severity != "info":
-            found.setdefault(f"{PHASE}{name}", Explained()).add(finding.code, SETTLES)
+            found.setdefault(f"{PHASE}{name}", ExplainedTime()).add(finding.code, SETTLES)
     return found
 
 

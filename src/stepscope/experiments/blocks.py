@@ -71,7 +71,7 @@ class Block(Struct, frozen=True, kw_only=True):
         return (self.steps_ns - self.late_ns) / steps if steps else 0.0
 
 
-class Judged(Struct, frozen=True, kw_only=True):
+class BlockVerdict(Struct, frozen=True, kw_only=True):
     """What blocks say."""
 
     pairs: tuple[tuple[float, float], ...] = ()
@@ -81,27 +81,29 @@ class Judged(Struct, frozen=True, kw_only=True):
     why: str = ""
     """Why they say nothing; "" if they do."""
 
-    def times(self, factor: float) -> Judged:
+    def times(self, factor: float) -> BlockVerdict:
         """The same with all times multiplied."""
         pairs = tuple((before * factor, after * factor) for before, after in self.pairs)
         unchanged = tuple((before * factor, after * factor) for before, after in self.unchanged)
-        return Judged(pairs=pairs, unchanged=unchanged, why=self.why)
+        return BlockVerdict(pairs=pairs, unchanged=unchanged, why=self.why)
 
 
-def judge(blocks: Sequence[Block]) -> Judged:
+def judge(blocks: Sequence[Block]) -> BlockVerdict:
     """What blocks say, in the order in which they were made."""
     usual, last = _parts(blocks)
     pairs = _neighbours(usual, 0)
     if len(pairs) < statistics.MIN_PAIRS:
-        return Judged(why=f"the job's steady steps gave {len(pairs)} pairs of blocks; expected {statistics.MIN_PAIRS}")
+        return BlockVerdict(
+            why=f"the job's steady steps gave {len(pairs)} pairs of blocks; expected {statistics.MIN_PAIRS}"
+        )
     ordered = [(after, before) if one.on else (before, after) for one, before, after in pairs]
     unchanged = _alternating(_neighbours(usual, 1))
     why = (
         _unfit(usual) or _unsettled(usual) or _refilled(usual) or _uneven(ordered, unchanged) or _used_up(ordered, last)
     )
     if why:
-        return Judged(why=why)
-    return Judged(pairs=tuple(ordered), unchanged=tuple(unchanged))
+        return BlockVerdict(why=why)
+    return BlockVerdict(pairs=tuple(ordered), unchanged=tuple(unchanged))
 
 
 def _neighbours(blocks: Sequence[Block], first: int) -> list[tuple[Block, float, float]]:

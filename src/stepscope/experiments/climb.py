@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from stepscope.experiments import schedule
 from stepscope.experiments.combine import merged
 from stepscope.experiments.plan import Candidate, keeps_results
-from stepscope.experiments.schedule import MIN_ROUNDS, Experiment, Measured, NotMeasuredError, TimeLimits
+from stepscope.experiments.schedule import MIN_ROUNDS, Experiment, MeasuredRun, NotMeasuredError, TimeLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +47,7 @@ class TriedJob(Protocol):
     def look(self, stage: str, kept: Kept) -> Sequence[Candidate]:
         """A run with captures with ``kept`` in effect; what it suggests, the best first."""
 
-    def measure(self, stage: str, kept: Kept, trial: str, number: int) -> Measured:
+    def measure(self, stage: str, kept: Kept, trial: str, number: int) -> MeasuredRun:
         """A run of a round with ``kept`` in effect and ``trial`` added ("": nothing)."""
 
 
@@ -175,7 +175,7 @@ class _Climb:
         limits = TimeLimits(seconds=float("inf"), rounds=MIN_ROUNDS if self._left_s() <= 0 else self._rules.rounds)
         self._way.final = self._explored([whole], self._all_or_nothing, limits)
 
-    def _all_or_nothing(self, trial: str, number: int) -> Measured:
+    def _all_or_nothing(self, trial: str, number: int) -> MeasuredRun:
         return self._measure(FINAL, self._way.kept if trial else (), "", number)
 
     def _rest(self) -> None:
@@ -195,7 +195,7 @@ class _Climb:
         way.left.not_tried[:0] = missed
 
     def _explored(
-        self, candidates: Sequence[Candidate], run: Callable[[str, int], Measured], limits: TimeLimits
+        self, candidates: Sequence[Candidate], run: Callable[[str, int], MeasuredRun], limits: TimeLimits
     ) -> Experiment:
         """What rounds say; all candidates are left out if the job cannot be measured any more."""
         try:
@@ -227,10 +227,10 @@ class _Climb:
 
     # -- runs and time -----------------------------------------------------------------------------------------------
 
-    def _runner(self, stage: str, kept: Kept) -> Callable[[str, int], Measured]:
+    def _runner(self, stage: str, kept: Kept) -> Callable[[str, int], MeasuredRun]:
         return lambda trial, number: self._measure(stage, kept, trial, number)
 
-    def _measure(self, stage: str, kept: Kept, trial: str, number: int) -> Measured:
+    def _measure(self, stage: str, kept: Kept, trial: str, number: int) -> MeasuredRun:
         self._runs += 1
         return self._job.measure(stage, kept, trial, number)
 

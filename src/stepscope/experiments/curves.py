@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct, field
 
 from stepscope.experiments.plan import Candidate
-from stepscope.experiments.schedule import MIN_ROUNDS, UNCHANGED, Arm, Experiment, Measured, NotMeasuredError
+from stepscope.experiments.schedule import MIN_ROUNDS, UNCHANGED, Arm, Experiment, MeasuredRun, NotMeasuredError
 from stepscope.tables.units import format_bytes
 
 if TYPE_CHECKING:
@@ -42,10 +42,10 @@ FULL_RATIO = 0.9
 """Share of the memory limit that a forecast may reach: the kernel needs some of it, and lines are not straight."""
 
 
-class Sampled(Struct, frozen=True, kw_only=True):
+class CurveRun(Struct, frozen=True, kw_only=True):
     """One run."""
 
-    measured: Measured
+    measured: MeasuredRun
     peak_bytes: int = 0
     """Most memory that it held; 0: unknown."""
 
@@ -53,7 +53,7 @@ class Sampled(Struct, frozen=True, kw_only=True):
 class SizedJob(Protocol):
     """The job, as the caller runs it."""
 
-    def __call__(self, trial: str, number: int, /) -> Sampled:
+    def __call__(self, trial: str, number: int, /) -> CurveRun:
         """A run of a round with a trial ("": unchanged)."""
 
 
@@ -245,7 +245,7 @@ class _Tracing:
             arm.failures.append((self._curve.experiment.rounds + 1, measured.why))
         return measured.ns
 
-    def _one(self, trial: str) -> Measured:
+    def _one(self, trial: str) -> MeasuredRun:
         sampled = self._job(trial, self._curve.experiment.rounds + 1)
         peaks = self._curve.peaks
         peaks[trial] = max(sampled.peak_bytes, peaks.get(trial, 0))

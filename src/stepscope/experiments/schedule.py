@@ -41,7 +41,7 @@ UNCHANGED = ""
 """The trial that changes nothing."""
 
 
-class Measured(Struct, frozen=True, kw_only=True):
+class MeasuredRun(Struct, frozen=True, kw_only=True):
     """One run."""
 
     ns: float
@@ -165,10 +165,10 @@ def sure_gain(experiment: Experiment) -> Arm | None:
 
 def explore(
     candidates: Sequence[Candidate],
-    run: Callable[[str, int], Measured],
+    run: Callable[[str, int], MeasuredRun],
     clock: Callable[[], float],
     limits: TimeLimits,
-    switch: Callable[[str, int], Measured | None] | None = None,
+    switch: Callable[[str, int], MeasuredRun | None] | None = None,
 ) -> Experiment:
     """Run candidates until all answers are clear, or time or rounds are over.
 
@@ -190,10 +190,10 @@ class _Exploration:
     def __init__(
         self,
         candidates: Sequence[Candidate],
-        run: Callable[[str, int], Measured],
+        run: Callable[[str, int], MeasuredRun],
         clock: Callable[[], float],
         limits: TimeLimits,
-        switch: Callable[[str, int], Measured | None] | None,
+        switch: Callable[[str, int], MeasuredRun | None] | None,
     ) -> None:
         self._run, self._clock, self._limits, self._switch = run, clock, limits, switch
         self._began = clock()
@@ -269,7 +269,7 @@ class _Exploration:
             arm.failures.append((self._experiment.rounds + 1, measured.why))
         return measured.ns
 
-    def _one(self, trial: str) -> Measured:
+    def _one(self, trial: str) -> MeasuredRun:
         measured = self._run(trial, self._experiment.rounds + 1)
         self._made += 1
         return measured

@@ -46,7 +46,7 @@ _MAX_DEATHS_AT_END = 3
 _FINISH_TIMEOUT_S = 120.0
 
 
-class Beside(Protocol):
+class CompanionProcess(Protocol):
     """A process started together with the job that is not part of it."""
 
     def announce(self, session: Path) -> None:
@@ -73,7 +73,7 @@ class LaunchOptions:
     keep_raw: bool = False
     apply: tuple[str, ...] = ()
     """Remedies (``model.report.remedies``) applied to the job's environment."""
-    beside: Beside | None = None
+    beside: CompanionProcess | None = None
     memory_looks_ns: int = 0
     stacks: bool = False
     """Both: ``rundir.JobFacts``."""
@@ -138,7 +138,7 @@ def _run(options: LaunchOptions, mask_before: set[int], carer: Caretaker | None)
         return Outcome(exit_code=exit_code, session=None, messages=tuple(messages), asked_to_end=asked)
     if options.beside is not None:
         options.beside.announce(session)
-    isolated: isolation.Isolated | None = None
+    isolated: isolation.IsolatedJob | None = None
     environment = _job_environment(run_dir, environment)
     if options.offline and options.isolation is None:
         environment = offline.environment(environment, network=True, folder=str(run_dir))
@@ -170,7 +170,7 @@ def _run(options: LaunchOptions, mask_before: set[int], carer: Caretaker | None)
     return replace(outcome, contacts=contacts, given_up=given_up, asked_to_end=asked)
 
 
-def _contacts(options: LaunchOptions, run_dir: Path, isolated: isolation.Isolated | None) -> Contacts | None:
+def _contacts(options: LaunchOptions, run_dir: Path, isolated: isolation.IsolatedJob | None) -> Contacts | None:
     """What the processes of a trial wanted to reach; None if it is none."""
     if not options.offline and isolated is None:
         return None
@@ -294,7 +294,7 @@ def _isolate(
     environment: dict[str, str],
     mask_before: set[int],
     places: tuple[Path, Path],
-) -> isolation.Isolated:
+) -> isolation.IsolatedJob:
     """Start the job isolated; ``places``: session and run directory, which stay real."""
     session, run_dir = places
     keep = [session, *rundir.ring_directories(run_dir)]
@@ -319,7 +319,7 @@ def _stand_between(
     job: int,
     sidecar: SidecarProcess | None,
     run_dir: Path | None = None,
-    isolated: isolation.Isolated | None = None,
+    isolated: isolation.IsolatedJob | None = None,
     patience: Patience | None = None,
 ) -> tuple[int, int]:
     """Pass signals on and keep the sidecar alive until the job ends; ``exit_code``, ``asked_to_end`` of the outcome."""
@@ -331,7 +331,7 @@ def _watch(
     job: int,
     passing: relay.Relay,
     sidecar: SidecarProcess | None,
-    isolated: isolation.Isolated | None,
+    isolated: isolation.IsolatedJob | None,
     patience: Patience | None,
 ) -> int:
     while True:

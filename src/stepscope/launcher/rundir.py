@@ -54,7 +54,7 @@ class JobFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class JobEnd:
     """End of the job. ``exit_code`` is negative for a signal; ``at_ns`` is CLOCK_MONOTONIC."""
 
     exit_code: int
@@ -173,11 +173,11 @@ def write_ended(run: Path, exit_code: int) -> None:
     write_json(run / ENDED_NAME, {"exit_code": exit_code, "at_ns": time.monotonic_ns()})
 
 
-def read_ended(run: Path) -> Ended | None:
+def read_ended(run: Path) -> JobEnd | None:
     """Read the file of ``write_ended``; None while the job runs."""
     data = read_json(run / ENDED_NAME)
     try:
-        return data and Ended(**data)  # type: ignore[arg-type,return-value]
+        return data and JobEnd(**data)  # type: ignore[arg-type,return-value]
     except TypeError:
         return None
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from stepscope.machine.gpu import OLDEST_DRIVER
 from stepscope.machine.host import Host
-from stepscope.machine.python import Loaded, PythonFacts
+from stepscope.machine.python import PythonFacts, TensorFlowImport
 from stepscope.model.report.doctor import Check, Outcome
 from stepscope.native.formats.elf import ElfFile
 from stepscope.tables import advisories
@@ -171,7 +171,7 @@ def _gpu(host: Host, python: PythonFacts) -> Iterator[Check]:
     yield _check("gpu", "GPU", "ok", found)
 
 
-def _cpu_flags(loaded: Loaded | None) -> Iterator[Check]:
+def _cpu_flags(loaded: TensorFlowImport | None) -> Iterator[Check]:
     title = "instructions of the CPU"
     if loaded is None:
         why = "the wheel lists unused instructions when it is imported"

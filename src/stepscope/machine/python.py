@@ -49,7 +49,7 @@ class _Loaded(msgspec.Struct):
     gpus: int = 0
 
 
-class Loaded(Struct, frozen=True, kw_only=True):
+class TensorFlowImport(Struct, frozen=True, kw_only=True):
     """Result of importing TensorFlow."""
 
     version: str
@@ -78,7 +78,7 @@ class PythonFacts(Struct, frozen=True, kw_only=True):
     torch_cuda: str = ""
     """The CUDA that PyTorch is built for; "": none, or there is no PyTorch."""
     allocator: AllocatorInfo | None = None
-    loaded: Loaded | None = None
+    loaded: TensorFlowImport | None = None
     """Import result; None: there is no TensorFlow, or it was not to be imported."""
 
 
@@ -132,7 +132,7 @@ def _converse(process: subprocess.Popen[bytes], said: IO[bytes], python: str, *,
     )
 
 
-def _load(process: subprocess.Popen[bytes], said: IO[bytes]) -> Loaded:
+def _load(process: subprocess.Popen[bytes], said: IO[bytes]) -> TensorFlowImport:
     if process.stdin is not None:
         process.stdin.write(b"import\n")
         process.stdin.flush()
@@ -143,7 +143,7 @@ def _load(process: subprocess.Popen[bytes], said: IO[bytes]) -> Loaded:
         answer, error = _Loaded(), _last_words(said) or "it ended without a word"
     text = _all(said)
     unused = _UNUSED.search(text)
-    return Loaded(
+    return TensorFlowImport(
         version=answer.tensorflow,
         error=error,
         gpus=answer.gpus,

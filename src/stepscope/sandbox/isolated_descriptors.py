@@ -19,7 +19,7 @@ _ONCE = os.O_CREAT | os.O_EXCL | os.O_TRUNC
 """Flags that only have a meaning when a file is made."""
 
 
-class Opened(NamedTuple):
+class OpenDescriptor(NamedTuple):
     """A descriptor through which files can be changed."""
 
     fd: int
@@ -28,25 +28,25 @@ class Opened(NamedTuple):
     position: int
 
 
-def writable() -> list[Opened]:
+def writable() -> list[OpenDescriptor]:
     """Those of this process that lead to files opened for writing, or to folders. Call it before the root changes."""
     found = (_examined(int(name)) for name in os.listdir("/proc/self/fd"))
     return [one for one in found if one is not None]
 
 
-def _examined(fd: int) -> Opened | None:
+def _examined(fd: int) -> OpenDescriptor | None:
     try:
         kind, flags = os.fstat(fd).st_mode, fcntl.fcntl(fd, fcntl.F_GETFL)
         changes = stat.S_ISDIR(kind) or (stat.S_ISREG(kind) and flags & os.O_ACCMODE != os.O_RDONLY)
         if fd in _OUTPUT or not changes or not os.get_inheritable(fd):
             return None
         position = 0 if stat.S_ISDIR(kind) else os.lseek(fd, 0, os.SEEK_CUR)
-        return Opened(fd, os.readlink(f"/proc/self/fd/{fd}"), flags & ~_ONCE, position)
+        return OpenDescriptor(fd, os.readlink(f"/proc/self/fd/{fd}"), flags & ~_ONCE, position)
     except OSError:  # the one through which the folder of descriptors was listed
         return None
 
 
-def reopen(opened: list[Opened]) -> list[str]:
+def reopen(opened: list[OpenDescriptor]) -> list[str]:
     """Open all of them again in the new root; return lines for the user about those that can now only be read."""
     notes = []
     for one in opened:
@@ -62,7 +62,7 @@ def reopen(opened: list[Opened]) -> list[str]:
     return notes
 
 
-def _replace(one: Opened, flags: int) -> None:
+def _replace(one: OpenDescriptor, flags: int) -> None:
     fd = os.open(one.path, flags)
     if one.position:
         os.lseek(fd, one.position, os.SEEK_SET)

@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypedDict
 
-    class Order(TypedDict):
+    class JobOrder(TypedDict):
         """What the launcher asks for."""
 
         launcher: int
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 def main(argv: list[str]) -> NoReturn:
     """Isolate this process and run the job; ``argv``: the descriptor from which to read the order."""
     with open(int(argv[0]), "rb") as stream:
-        order: Order = json.load(stream)
+        order: JobOrder = json.load(stream)
     for fd in (order["status"], *order["guard"]):
         if fd >= 0:
             os.set_inheritable(fd, False)
@@ -66,11 +66,11 @@ def _follow(launcher: int) -> None:
         os._exit(1)
 
 
-def _say(order: Order, **facts: object) -> None:
+def _say(order: JobOrder, **facts: object) -> None:
     os.write(order["status"], json.dumps(facts).encode() + b"\n")
 
 
-def _isolate(order: Order) -> bool:
+def _isolate(order: JobOrder) -> bool:
     """Do everything but the job; return whether it took a user namespace."""
     cwd = _cwd()
     before = processes.own_namespaces()
@@ -78,7 +78,7 @@ def _isolate(order: Order) -> bool:
     _follow(order["launcher"])  # a change of rights forgets it
     new = sorted(processes.own_namespaces() - before)
     _start_guard(order, frozenset(new))
-    place = mounts.Place(order["stage"], order["tmpfs_bytes"], user_namespace, tuple(order["writable"]))
+    place = mounts.RootPlace(order["stage"], order["tmpfs_bytes"], user_namespace, tuple(order["writable"]))
     opened = descriptors.writable()
     notes = mounts.build(place, order["keep"]) + descriptors.reopen(opened)
     if cwd:
@@ -96,7 +96,7 @@ def _cwd() -> str:
         return ""
 
 
-def _start_guard(order: Order, new: frozenset[str]) -> None:
+def _start_guard(order: JobOrder, new: frozenset[str]) -> None:
     """Start the guard, as no child of the job's."""
     pipe, end = order["guard"]
     if pipe < 0:
@@ -131,7 +131,7 @@ def _unshare(*, network: bool) -> bool:
     return True
 
 
-def _try(order: Order, *, user_namespace: bool) -> NoReturn:
+def _try(order: JobOrder, *, user_namespace: bool) -> NoReturn:
     """Try what jobs do and old kernels cannot, and say what failed."""
     try:
         os.close(os.pidfd_open(os.getpid()))  # Linux 5.3: without it, processes cannot be ended safely
@@ -141,7 +141,7 @@ def _try(order: Order, *, user_namespace: bool) -> NoReturn:
     os._exit(0)
 
 
-def _become(order: Order) -> NoReturn:
+def _become(order: JobOrder) -> NoReturn:
     """Run the job's program with its environment and signals."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores these two in itself
         signal.signal(number, signal.SIG_DFL)

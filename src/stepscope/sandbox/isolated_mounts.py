@@ -67,7 +67,7 @@ class Mount(NamedTuple):
     """Those of the mount, and "ro" if the whole file system is read-only."""
 
 
-class Place(NamedTuple):
+class RootPlace(NamedTuple):
     """Where the new root is built."""
 
     stage: str
@@ -114,7 +114,7 @@ def below(path: str, points: Iterable[str]) -> list[str]:
     return tops
 
 
-def build(place: Place, keep: Iterable[str]) -> list[str]:
+def build(place: RootPlace, keep: Iterable[str]) -> list[str]:
     """Build the new root, with ``keep`` as they are, and enter it; return lines for the user.
 
     Raises:
@@ -133,7 +133,7 @@ def build(place: Place, keep: Iterable[str]) -> list[str]:
 class _Tree:
     """The new root while it is being built."""
 
-    def __init__(self, place: Place, mounts: dict[str, Mount]) -> None:
+    def __init__(self, place: RootPlace, mounts: dict[str, Mount]) -> None:
         self.mounts = mounts
         self.notes: list[str] = []
         self.stage = place.stage

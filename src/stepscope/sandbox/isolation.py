@@ -1,7 +1,7 @@
 """Starts a job so that it leaves nothing behind: no file, process, mount or connection (decision 0046).
 
 The launcher starts ``isolated_job``, which puts itself into namespaces and then becomes the job. Nothing is mounted
-outside of them, so that the kernel removes everything with the last process in them; ``Isolated.end`` ends that one.
+outside of them, so that the kernel removes everything with the last process in them; ``IsolatedJob.end`` ends that one.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Isolation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Isolated:
+class IsolatedJob:
     """A job that was started isolated."""
 
     pid: int
@@ -108,7 +108,7 @@ def problem(wanted: Isolation | None = None) -> str:
 
 def start(
     argv: Sequence[str], environment: Mapping[str, str], mask: Iterable[int], how: Isolation, keep: Iterable[Path]
-) -> Isolated:
+) -> IsolatedJob:
     """Start a job isolated.
 
     Args:
@@ -131,7 +131,7 @@ def start(
     except OSError as error:
         os.kill(pid, signal.SIGKILL)
         namespaces, held, facts = frozenset(), [], {"problem": f"its guard: {error.strerror}"}
-    job = Isolated(
+    job = IsolatedJob(
         pid=pid,
         namespaces=namespaces,
         guard=guard,

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from stepscope.model.report.op_table import OpTable
     from stepscope.model.report.report import Report
     from stepscope.report.flame.graph import Graph
-    from stepscope.server.open_sessions import Opened
+    from stepscope.server.open_sessions import OpenSession
     from stepscope.server.session_catalogue import ListedSession
     from stepscope.use_cases.flame import Window
 
@@ -46,7 +46,7 @@ RESOURCES = ("res_t", "res:")
 """Keys of the series that stand on the axis of the host's samples."""
 
 
-def detail(opened: Opened, brief: SessionBrief) -> SessionDetail:
+def detail(opened: OpenSession, brief: SessionBrief) -> SessionDetail:
     """The overview."""
     from stepscope.report import checked_words, verdict, words
 
@@ -87,13 +87,13 @@ def _imported(report: Report) -> Imported:
     )
 
 
-def findings(opened: Opened) -> FindingList:
+def findings(opened: OpenSession) -> FindingList:
     """The findings."""
     found = opened.report.findings
     return FindingList(items=found, total=len(found))
 
 
-def tasks(opened: Opened, offset: int, limit: int) -> TaskPage:
+def tasks(opened: OpenSession, offset: int, limit: int) -> TaskPage:
     """A page of tasks."""
     every = opened.report.tasks
     return TaskPage(
@@ -104,7 +104,7 @@ def tasks(opened: Opened, offset: int, limit: int) -> TaskPage:
     )
 
 
-def steps(opened: Opened, offset: int, limit: int) -> StepPage:
+def steps(opened: OpenSession, offset: int, limit: int) -> StepPage:
     """A page of steps."""
     found = opened.view.steps
     if found is None:
@@ -132,7 +132,7 @@ def steps(opened: Opened, offset: int, limit: int) -> StepPage:
     )
 
 
-def step(opened: Opened, which: str) -> StepDetails:
+def step(opened: OpenSession, which: str) -> StepDetails:
     """Steps compared with the median step: a number, ``slowest`` or ``slowest:COUNT``.
 
     Raises:
@@ -154,32 +154,32 @@ def page(items: Sequence[T], offset: int, limit: int) -> tuple[T, ...]:
     return tuple(items[offset : offset + limit])
 
 
-def stages(opened: Opened) -> Stages:
+def stages(opened: OpenSession) -> Stages:
     """The split of the step."""
     return Stages(stages=opened.report.stages, anatomy=opened.report.anatomy)
 
 
-def resources(opened: Opened) -> Series:
+def resources(opened: OpenSession) -> Series:
     """Series of resources on one time axis, ``res_t``."""
     return Series(columns={k: v for k, v in sorted(opened.report.series.items()) if k.startswith(RESOURCES)})
 
 
-def series(opened: Opened) -> Series:
+def series(opened: OpenSession) -> Series:
     """All series of the report."""
     return Series(columns=dict(sorted(opened.report.series.items())))
 
 
-def ops(opened: Opened) -> OpTable | None:
+def ops(opened: OpenSession) -> OpTable | None:
     """The table of ops; None without an op trace."""
     return opened.report.ops
 
 
-def captures(opened: Opened, entry: ListedSession) -> CaptureList:
+def captures(opened: OpenSession, entry: ListedSession) -> CaptureList:
     """Captures, stored and live."""
     return CaptureList(stored=opened.manifest.captures, live=entry.job.status.captures if entry.job is not None else ())
 
 
-def flames(opened: Opened) -> FlameList:
+def flames(opened: OpenSession) -> FlameList:
     """Events that have stacks."""
     from stepscope.derive.stacks import session_stacks
 
@@ -192,7 +192,7 @@ def flames(opened: Opened) -> FlameList:
     )
 
 
-def flame(opened: Opened, event: str, window: Window | None) -> Graph:
+def flame(opened: OpenSession, event: str, window: Window | None) -> Graph:
     """The graph of one event.
 
     Raises:
@@ -203,7 +203,7 @@ def flame(opened: Opened, event: str, window: Window | None) -> Graph:
     return use_case.of_session(opened.session, opened.path, event, window).graph
 
 
-def source(opened: Opened, file: str, first: int, limit: int) -> Source:
+def source(opened: OpenSession, file: str, first: int, limit: int) -> Source:
     """Lines of a copy of one of the user's files, by the name that places give it.
 
     None for a session without copies: the job still runs, or copies were disabled.
@@ -222,13 +222,13 @@ def source(opened: Opened, file: str, first: int, limit: int) -> Source:
     return Source(file=file, first=first, lines=tuple(lines[first - 1 : first - 1 + limit]), total=len(lines))
 
 
-def file_name(opened: Opened) -> str:
+def file_name(opened: OpenSession) -> str:
     """File name for a download of the session, in plain ASCII."""
     name = shown(opened.path.name)
     return "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name)
 
 
-def report(opened: Opened, form: str) -> bytes:
+def report(opened: OpenSession, form: str) -> bytes:
     """The report as json, html, md or text."""
     from stepscope.report import html, json_report, markdown, text
 

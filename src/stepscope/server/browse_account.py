@@ -9,10 +9,10 @@ from stepscope.model.api.rest_api import Said
 
 if TYPE_CHECKING:
     from stepscope.model.report.report import Report
-    from stepscope.server.open_sessions import Opened
+    from stepscope.server.open_sessions import OpenSession
 
 
-def account(opened: Opened, *, running: bool = False) -> Account:
+def account(opened: OpenSession, *, running: bool = False) -> Account:
     """Where the job's time went, pipeline stages, outcomes of detectors, and the report's other lines.
 
     Of a job that runs and has no steps yet there is nothing to account for.

@@ -28,9 +28,9 @@ from stepscope.tables.units import format_ratio
 
 if TYPE_CHECKING:
     from stepscope.model.api.rest_api import SessionBrief
-    from stepscope.report.flame.graph import Compared
-    from stepscope.server.open_sessions import Opened
-    from stepscope.use_cases.flame import Chosen, Window
+    from stepscope.report.flame.graph import ComparedProfiles
+    from stepscope.server.open_sessions import OpenSession
+    from stepscope.use_cases.flame import ChosenGraph, Window
 
 MAX_CHANGES = 100
 INPUT_WAIT = "input-wait"
@@ -40,7 +40,7 @@ _GENERATED = "__autograph_generated_file"
 """In the names of files that TensorFlow writes while it traces functions."""
 
 
-def stacks(opened: Opened, event: str, window: Window | None, *, threads: bool = False) -> StackTree:
+def stacks(opened: OpenSession, event: str, window: Window | None, *, threads: bool = False) -> StackTree:
     """The stacks of one event; ``threads``: below their threads, and ending in a frame that says so where they wait.
 
     Raises:
@@ -72,7 +72,7 @@ def stacks(opened: Opened, event: str, window: Window | None, *, threads: bool =
     return msgspec.convert({**tree, **said}, StackTree)
 
 
-def _waits(opened: Opened, ratio: float) -> str:
+def _waits(opened: OpenSession, ratio: float) -> str:
     if not ratio:
         return ""
     said = f"Boxes [waits]: the thread was on no CPU, {format_ratio(ratio)} of the time shown."
@@ -89,7 +89,7 @@ class _Known(Struct):
     findings: list[int] = field(default_factory=list)
 
 
-def files(opened: Opened) -> CodeFileList:
+def files(opened: OpenSession) -> CodeFileList:
     """The user's files: those with a copy in the session, and those with known costs or findings."""
     report = opened.report
     known: defaultdict[str, defaultdict[int, _Known]] = defaultdict(lambda: defaultdict(_Known))
@@ -132,7 +132,7 @@ def _file(name: str, lines: int, known: dict[int, _Known]) -> CodeFile:
 INPUT_STAGES = ("raw-input", "preprocessing")
 
 
-def input_shown(opened: Opened) -> InputShown:
+def input_shown(opened: OpenSession) -> InputShown:
     """What the report says of the input."""
     report = opened.report
     return InputShown(
@@ -150,7 +150,7 @@ def input_shown(opened: Opened) -> InputShown:
 # ---- memory
 
 
-def memory(opened: Opened) -> MemoryList:
+def memory(opened: OpenSession) -> MemoryList:
     """Address spaces."""
     from stepscope.report.memory import memory_words as words
 
@@ -177,7 +177,7 @@ def memory(opened: Opened) -> MemoryList:
 # ---- two sessions
 
 
-def compared(before: Opened, after: Opened, event: str) -> Compared:
+def compared(before: OpenSession, after: OpenSession, event: str) -> ComparedProfiles:
     """The stacks of one event of two sessions on one tree, per step if both have steps.
 
     Raises:
@@ -185,14 +185,16 @@ def compared(before: Opened, after: Opened, event: str) -> Compared:
     """
     from stepscope.use_cases import flame
 
-    def chosen(opened: Opened, wanted: str) -> Chosen:
+    def chosen(opened: OpenSession, wanted: str) -> ChosenGraph:
         return flame.of_session(opened.session, opened.path, wanted)
 
     first = chosen(before, event)
     return flame.of_pair(first, chosen(after, event or first.graph.profile.event))
 
 
-def comparison(before: Opened, after: Opened, briefs: tuple[SessionBrief, SessionBrief], event: str) -> Comparison:
+def comparison(
+    before: OpenSession, after: OpenSession, briefs: tuple[SessionBrief, SessionBrief], event: str
+) -> Comparison:
     """Two sessions.
 
     Raises:
@@ -212,7 +214,7 @@ def comparison(before: Opened, after: Opened, briefs: tuple[SessionBrief, Sessio
     return msgspec.structs.replace(said, stacks=_stack_changes(found))
 
 
-def _with_numbers(said: Comparison, before: Opened, after: Opened) -> Comparison:
+def _with_numbers(said: Comparison, before: OpenSession, after: OpenSession) -> Comparison:
     from stepscope.report import compare_text
     from stepscope.use_cases import compare
     from stepscope.use_cases.comparing import numbers
@@ -231,7 +233,7 @@ def _preferred(events: tuple[str, ...]) -> str:
     return next((name for name in flame.PREFERRED if name in events), events[0])
 
 
-def _stack_changes(found: Compared) -> StackComparison:
+def _stack_changes(found: ComparedProfiles) -> StackComparison:
     from stepscope.report.flame import words
 
     unit = found.after.profile.unit

@@ -8,7 +8,7 @@ from stepscope.derive.graph.index import NOT_FOUND
 from stepscope.derive.optrace import line_times
 from stepscope.derive.optrace.opgraph.scopes import ROOT
 from stepscope.model.api.op_graph import GraphDetail, GraphEnd, GraphHits
-from stepscope.server.op_graphs import Graphs, Shown
+from stepscope.server.op_graphs import Graphs, ShownGraph
 from stepscope.tables.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def find(view: SessionView, trace: str, step: int | None, words: str) -> GraphHi
     return GraphHits(items=tuple(hit for _, _, hit in found[:MOST_HITS]), total=len(found))
 
 
-def _end_of(shown: Shown, group: int) -> GraphEnd:
+def _end_of(shown: ShownGraph, group: int) -> GraphEnd:
     about = shown.scopes.groups[group]
     return GraphEnd(
         id=f"g{group}",
@@ -69,7 +69,7 @@ def detail(view: SessionView, trace: str, step: int | None, name: str) -> GraphD
     return _op(view, shown, node)
 
 
-def _group(shown: Shown, group: int) -> GraphDetail:
+def _group(shown: ShownGraph, group: int) -> GraphDetail:
     about, sums = shown.scopes.groups[group], shown.sums
     mine = {at for at, of in enumerate(shown.scopes.of_op) if group in shown.scopes.around(of)}
     longest = sorted(mine, key=lambda at: -shown.graph.nodes[at].own_ns)[:MOST_LONGEST]
@@ -103,7 +103,7 @@ def _group(shown: Shown, group: int) -> GraphDetail:
     )
 
 
-def _op(view: SessionView, shown: Shown, at: int) -> GraphDetail:
+def _op(view: SessionView, shown: ShownGraph, at: int) -> GraphDetail:
     node = shown.graph.nodes[at]
     origin = line_times.origin(shown.index, node.row)
     takes, gives = _ends(shown, {at})
@@ -140,11 +140,11 @@ def _op(view: SessionView, shown: Shown, at: int) -> GraphDetail:
     )
 
 
-def _of_step(shown: Shown, ns: int) -> float:
+def _of_step(shown: ShownGraph, ns: int) -> float:
     return ns / max(1, shown.graph.end_ns - shown.graph.begin_ns)
 
 
-def _ends(shown: Shown, mine: Collection[int]) -> tuple[list[GraphEnd], list[GraphEnd]]:
+def _ends(shown: ShownGraph, mine: Collection[int]) -> tuple[list[GraphEnd], list[GraphEnd]]:
     """Where what some ops take comes from, and where what they make goes; the largest first."""
     takes: list[GraphEnd] = []
     gives: list[GraphEnd] = []

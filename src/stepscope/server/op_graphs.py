@@ -11,7 +11,7 @@ from msgspec import Struct
 from stepscope.derive import job_framework
 from stepscope.derive.graph.full_shapes import FullShapes
 from stepscope.derive.optrace.opgraph import folding, op_graph, picture, scopes
-from stepscope.derive.optrace.opgraph.folding import Folded, Sums
+from stepscope.derive.optrace.opgraph.folding import FoldedGraph, Sums
 from stepscope.derive.optrace.opgraph.op_graph import OpGraph, PathPart
 from stepscope.derive.optrace.opgraph.scopes import ROOT, Scopes
 from stepscope.derive.optrace.steps import critical_path
@@ -44,7 +44,7 @@ def no_trace(view: SessionView) -> str:
     return f"the session has no op trace: {why}" if why else f"the session has no op trace; {TAKE_ONE}"
 
 
-class Shown(Struct, frozen=True, kw_only=True):
+class ShownGraph(Struct, frozen=True, kw_only=True):
     """The graph of one step of one trace."""
 
     view: OpView
@@ -86,7 +86,7 @@ class Graphs:
     def __init__(self, view: SessionView) -> None:
         self._view = view
         self._shapes: dict[str, tuple[GraphIndex, FullShapes]] = {}
-        self._known: dict[tuple[str, int | None], Shown] = {}
+        self._known: dict[tuple[str, int | None], ShownGraph] = {}
         traces = view.traces
         self.traces = {one.name: one for one in traces.views}
         self._first = traces.shown.name if traces.shown is not None else ""
@@ -95,7 +95,7 @@ class Graphs:
             self._first = stored.name
             self.traces[stored.name] = OpView(stored.load(), stored.name, worker=stored.worker)
 
-    def of(self, trace: str, step: int | None) -> Shown:
+    def of(self, trace: str, step: int | None) -> ShownGraph:
         """The graph of a step, by default that of the median one of the report's trace.
 
         Raises:
@@ -111,7 +111,7 @@ class Graphs:
             self._known[name, step] = self._made(self.traces[name], step)
         return self._known[name, step]
 
-    def _made(self, view: OpView, step: int | None) -> Shown:
+    def _made(self, view: OpView, step: int | None) -> ShownGraph:
         if view.name not in self._shapes:
             index = op_table.index_of(self._view, view.worker)
             self._shapes[view.name] = index, FullShapes(index, self._view.step_samples)
@@ -124,7 +124,7 @@ class Graphs:
         if graph is None:
             raise UsageError(f"{view.name} shows no ops of a step; {TAKE_ONE}")
         made = scopes.build(graph, index)
-        return Shown(view=view, index=index, graph=graph, scopes=made, sums=Sums(graph, made))
+        return ShownGraph(view=view, index=index, graph=graph, scopes=made, sums=Sums(graph, made))
 
 
 def look(view: SessionView, trace: str, step: int | None, opened: str) -> OpGraphView:
@@ -180,13 +180,13 @@ def look(view: SessionView, trace: str, step: int | None, opened: str) -> OpGrap
     )
 
 
-def _groups(shown: Shown, opened: str) -> Collection[int]:
+def _groups(shown: ShownGraph, opened: str) -> Collection[int]:
     if opened == "all":
         return range(1, len(shown.scopes.groups))
     return {int(name[1:]) for name in opened.split(",") if name[:1] == "g" and name[1:].isdecimal()}
 
 
-def _item(shown: Shown, item: folding.Item, place: tuple[float, float, float, float]) -> GraphItem:
+def _item(shown: ShownGraph, item: folding.Item, place: tuple[float, float, float, float]) -> GraphItem:
     group = shown.scopes.groups[item.group] if item.node < 0 else None
     x, y, width, height = place
     return GraphItem(
@@ -227,7 +227,7 @@ def _parts(graph: OpGraph) -> tuple[GraphStretch, ...]:
     return tuple(sorted(found, key=lambda part: -part.ns))
 
 
-def _stretches(shown: Shown, folded: Folded) -> tuple[GraphStretch, ...]:
+def _stretches(shown: ShownGraph, folded: FoldedGraph) -> tuple[GraphStretch, ...]:
     """The path over what is seen: neighbours of one item as one, then the sum of the short ones."""
     seen = {item.group: item for item in folded.visible() if item.node < 0}
     step_ns = max(1, shown.graph.end_ns - shown.graph.begin_ns)
@@ -251,7 +251,7 @@ def _joined(stretches: Iterable[tuple[str, str, str, int]]) -> list[tuple[str, s
     return found
 
 
-def _seen(shown: Shown, seen: dict[int, folding.Item], part: PathPart) -> tuple[str, str, str]:
+def _seen(shown: ShownGraph, seen: dict[int, folding.Item], part: PathPart) -> tuple[str, str, str]:
     if part.node < 0:
         return part.what, "", part.what
     around = [*shown.scopes.around(shown.scopes.of_op[part.node])]

@@ -42,7 +42,7 @@ Stage = tuple[int, bool]
 NO_STAGE: Stage = (0, False)
 
 
-class Opened:
+class OpenSession:
     """One session at one moment. Each part is computed once, on first use."""
 
     def __init__(self, path: Path, revision: str, stage: Stage = NO_STAGE) -> None:
@@ -159,10 +159,10 @@ class OpenSessions:
 
     def __init__(self) -> None:
         """Start without open sessions."""
-        self._open: OrderedDict[str, Opened] = OrderedDict()
+        self._open: OrderedDict[str, OpenSession] = OrderedDict()
         self._lock = Lock()
 
-    def open(self, entry: ListedSession) -> Opened:
+    def open(self, entry: ListedSession) -> OpenSession:
         """The current state of an entry's session.
 
         Raises:
@@ -177,7 +177,7 @@ class OpenSessions:
         with self._lock:
             kept = self._open.get(entry.key)
             if kept is None or kept.revision != now:
-                kept = self._open[entry.key] = Opened(entry.path, now, _stage(entry))
+                kept = self._open[entry.key] = OpenSession(entry.path, now, _stage(entry))
             self._open.move_to_end(entry.key)
             while len(self._open) > MAX_OPEN:
                 self._open.popitem(last=False)
@@ -192,7 +192,7 @@ def _stage(entry: ListedSession) -> Stage:
     return sum(capture.state == "done" for capture in status.captures), bool(status.anatomy)
 
 
-def _young(opened: Opened) -> bool:
+def _young(opened: OpenSession) -> bool:
     """Whether it is shown as it is. One in which no steps were seen is looked at again soon: little was analysed."""
     report: Report | None = opened.__dict__.get("report")
     pause_s = opened.cpu_s / LIVE_CORE_RATIO if report is None or report.session.steps else 0.0

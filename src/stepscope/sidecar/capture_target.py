@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol, TypedDict
 
 from msgspec.structs import replace
 
-from stepscope.collector.captures.asked import Asked
+from stepscope.collector.captures.asked import CaptureExtent
 from stepscope.derive.steps import step_work
 from stepscope.model.api.capture_ask import DEFAULT_RUNS, DEFAULT_STEPS
 from stepscope.model.frameworks import TITLES
@@ -34,7 +34,7 @@ _NOT_TRACED = (
 )
 
 
-class Known(Protocol):
+class KnownJob(Protocol):
     """What is known of a job's steps and tasks."""
 
     @property
@@ -49,7 +49,7 @@ class Known(Protocol):
 
 
 class _About(TypedDict):
-    """Fields of ``Asked``."""
+    """Fields of ``CaptureExtent``."""
 
     usual: tuple[tuple[int, int], ...]
     step_ns: int
@@ -57,7 +57,7 @@ class _About(TypedDict):
     place: str
 
 
-def absent(ask: CaptureAsk, recording: Recording, live: Known) -> str:
+def absent(ask: CaptureAsk, recording: Recording, live: KnownJob) -> str:
     """What is to be captured and has not been seen yet, "" where it has been: a job may still start."""
     if ask.task:
         named = [task for task, calls in live.calls_of_tasks() if calls and ask.task in task.name]
@@ -83,7 +83,7 @@ def _without_tensorflow(recording: Recording) -> str:
     return f"{said}, and of {' and '.join(names)} stepscope takes no op trace; {_NATIVE}" if names else said
 
 
-def resolve(ask: CaptureAsk, by: Reason, recording: Recording, live: Known) -> Asked:
+def resolve(ask: CaptureAsk, by: Reason, recording: Recording, live: KnownJob) -> CaptureExtent:
     """What to ask which process for.
 
     Raises:
@@ -115,7 +115,7 @@ def resolve(ask: CaptureAsk, by: Reason, recording: Recording, live: Known) -> A
     alive = _running(recording, *(("tensorflow",) if ask.kind == "ops" else ("tensorflow", "onnxruntime")))
     if not alive and ask.kind == "ops":
         raise CaptureError(_without_tensorflow(recording))
-    return Asked(
+    return CaptureExtent(
         by=by,
         worker=alive[0].key if alive else "",
         steps=ask.steps or DEFAULT_STEPS,
@@ -144,7 +144,7 @@ def _place(where: tuple[str, int] | None, recording: Recording) -> str:
     return f"{path.relative_to(cwd) if inside else path}:{where[1]}"
 
 
-def _of_task(ask: CaptureAsk, by: Reason, live: Known) -> Asked:
+def _of_task(ask: CaptureAsk, by: Reason, live: KnownJob) -> CaptureExtent:
     tasks = [(task, calls) for task, calls in live.calls_of_tasks() if calls]
     found = [pair for pair in tasks if pair[0].name == ask.task] or [p for p in tasks if ask.task in p[0].name]
     if len(found) != 1:
@@ -159,13 +159,13 @@ def _of_task(ask: CaptureAsk, by: Reason, live: Known) -> Asked:
 
 def _asked(
     ask: CaptureAsk, by: Reason, worker: str, anchors: list[tuple[int, int]], title: str, *, text: str, thread: int = 0
-) -> Asked:
+) -> CaptureExtent:
     if ask.kind == "ops" and any(kind == Kind.INFERENCE for kind, _ in anchors):
         raise CaptureError(_NOT_TRACED)
     runs = all(kind == Kind.SESSION_RUN for kind, _ in anchors)
     if runs and text not in title:
         title = f"{title} {text}"
-    return Asked(
+    return CaptureExtent(
         by=by,
         worker=worker,
         steps=ask.steps or (DEFAULT_RUNS if runs else DEFAULT_STEPS),

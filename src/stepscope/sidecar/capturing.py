@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from stepscope.collector.captures import budget
-from stepscope.collector.captures.asked import Asked
+from stepscope.collector.captures.asked import CaptureExtent
 from stepscope.collector.captures.reason import FIRST, SCHEDULE, STACKS, USER
 from stepscope.diagnosis import capture_account
 from stepscope.model.api.capture_ask import DEFAULT_STEPS, CaptureAsk
@@ -226,7 +226,7 @@ class Capturing:
         self._failed(wanted, wanted.moment.gave_up(now_ns), now_ns)
         return True
 
-    def _trace_beside(self, wanted: WantedCapture, window: Asked, now_ns: int) -> None:
+    def _trace_beside(self, wanted: WantedCapture, window: CaptureExtent, now_ns: int) -> None:
         """Begin an op trace over a native window that has begun, where there may be one."""
         worker = self._recording.drainer.workers.get(window.worker)
         if wanted.ask.kind != "native" or not wanted.ask.ops or worker is None:
@@ -234,7 +234,7 @@ class Capturing:
         if "tensorflow" not in worker.info.frameworks or not self._covers_both(wanted, now_ns):
             return
         seconds = (window.seconds or native_window.SECONDS) + perf.COUNT_SECONDS + BESIDE_MARGIN_S
-        beside = Asked(
+        beside = CaptureExtent(
             by=wanted.by,
             worker=window.worker,
             steps=1,

@@ -15,7 +15,7 @@ import numpy as np
 from stepscope.clocks import clock_domain, settings
 from stepscope.collector import host_members
 from stepscope.collector.other_hosts.asking import Asking
-from stepscope.collector.other_hosts.message import TaskState, Wanted
+from stepscope.collector.other_hosts.message import JointRequest, TaskState
 from stepscope.model.api.capture_ask import CaptureAsk
 from stepscope.model.session import clock_domain as domains
 from stepscope.sidecar import joint_tasks
@@ -34,13 +34,13 @@ MOST_NAMES = 4
 
 
 class TasksHere:
-    """This host's tasks, for requests of other hosts (a ``desk.Host``)."""
+    """This host's tasks, for requests of other hosts (a ``desk.TaskDesk``)."""
 
     def __init__(self) -> None:
         """Begin without a request."""
         self._led: dict[str, list[Task]] = {}
 
-    def lead(self, wanted: Wanted) -> str:
+    def lead(self, wanted: JointRequest) -> str:
         """Ask the tasks of a job; return why there are none to ask, or "".
 
         Raises:
@@ -140,7 +140,7 @@ def begin(recording: Recording, job: str, ask: CaptureAsk, *, servers: bool) -> 
     asked = settings.read(recording.run)
     if asked is None:
         return None
-    request = Wanted(
+    request = JointRequest(
         joint=ask.joint,
         job=job,
         begin_ns=ask.begin_ns,

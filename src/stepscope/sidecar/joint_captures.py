@@ -38,7 +38,7 @@ from stepscope.wire import commands
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from stepscope.collector.captures.asked import Asked
+    from stepscope.collector.captures.asked import CaptureExtent
     from stepscope.collector.captures.reason import Reason
     from stepscope.collector.recorder import Recording
     from stepscope.collector.recording.drain import WorkerDrain
@@ -104,7 +104,7 @@ class JointCapture:
         others = " and ".join(filter(None, (names, "the tasks of other hosts" if self.far is not None else "")))
         return f"begins in {self.ahead_ns / 1e9:.1g} s, together with {others}"
 
-    def aimed(self, asked: Asked) -> Asked:
+    def aimed(self, asked: CaptureExtent) -> CaptureExtent:
         """A capture of this task, at the common moment."""
         ask = self.ask
         self.worker, self._runs = self.worker or asked.worker, asked.task is not None
@@ -317,7 +317,7 @@ def lead(
     return found
 
 
-def _others(recording: Recording, asked: Asked, mine: MemberInfo | None) -> list[Task]:
+def _others(recording: Recording, asked: CaptureExtent, mine: MemberInfo | None) -> list[Task]:
     """The other tasks of the job on this host."""
     if mine is None or mine.tasks <= 1 or not mine.job_id:
         return []
@@ -368,7 +368,7 @@ def _absent(recording: Recording, mine: str, tasks: Iterable[Task], *, servers: 
 
 
 class _OneProcess(Struct, frozen=True, kw_only=True):
-    """What is known of the steps of one process of the session (a ``capture_target.Known``)."""
+    """What is known of the steps of one process of the session (a ``capture_target.KnownJob``)."""
 
     steps: Steps | None
     calls: frozenset[tuple[str, int, int]]

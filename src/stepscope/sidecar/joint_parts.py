@@ -13,7 +13,7 @@ from stepscope.sidecar.joint_captures import JointCapture
 from stepscope.tables.errors import CaptureError
 
 if TYPE_CHECKING:
-    from stepscope.collector.captures.asked import Asked
+    from stepscope.collector.captures.asked import CaptureExtent
     from stepscope.collector.recorder import Recording
     from stepscope.model.api.capture_ask import CaptureAsk
     from stepscope.model.api.status import LiveCapture
@@ -81,7 +81,7 @@ class JointParts:
             return False
         return (named.worker, named.anchors) == (steps.worker, steps.anchors) and bool(steps.anchors)
 
-    def aimed(self, wanted: WantedCapture, asked: Asked) -> Asked:
+    def aimed(self, wanted: WantedCapture, asked: CaptureExtent) -> CaptureExtent:
         """A capture at the moment that all tasks share, if it is a joint one."""
         return wanted.joint.aimed(asked) if wanted.joint is not None else asked
 

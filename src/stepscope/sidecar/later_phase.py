@@ -35,7 +35,7 @@ _MAKERS = frozenset(kinds_with(Trait.MAKER)) - frozenset(kinds_with(Trait.MARK))
 
 
 class LaterPhase(Struct, frozen=True, kw_only=True):
-    """What repeats in it (a ``capture_target.Known``)."""
+    """What repeats in it (a ``capture_target.KnownJob``)."""
 
     steps: Steps
     calls: Calls

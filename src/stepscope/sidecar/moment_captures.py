@@ -28,7 +28,7 @@ from stepscope.tables.units import format_ns, format_ratio
 from stepscope.wire.kinds import Trait, kinds_with
 
 if TYPE_CHECKING:
-    from stepscope.collector.captures.asked import Asked
+    from stepscope.collector.captures.asked import CaptureExtent
     from stepscope.collector.recorder import Recording
     from stepscope.model.api.capture_ask import CaptureAsk
     from stepscope.model.api.capture_when import When
@@ -153,7 +153,7 @@ class MomentCapture:
             return ""
         return f"waits {format_ns(left_ns)}: {self.when.text} every {forecast.every:,} steps; {self.account(now_ns)}"
 
-    def aimed(self, asked: Asked, now_ns: int) -> Asked:
+    def aimed(self, asked: CaptureExtent, now_ns: int) -> CaptureExtent:
         """The capture to try: of so many steps, from then on, and kept if the condition held in it."""
         key = asked.worker
         counts = self._recording.drainer.workers[key].recent.counts

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stepscope.causes.graph.heavy_ops import HeavyOps
-    from stepscope.machine.replay.replay_process import Said
+    from stepscope.machine.replay.replay_process import ReplayLine
     from stepscope.model.session.replays import Recipe, Roofs, Variant
     from stepscope.model.session.session import Manifest
 
@@ -135,7 +135,7 @@ def _order(recipe: Recipe, variant: Variant) -> RecipeOrder | None:
 
 
 def assembled(
-    lines: tuple[Said, ...], problem: str, *, threads: int, cores: int, wall_ns: int, known: Roofs | None
+    lines: tuple[ReplayLine, ...], problem: str, *, threads: int, cores: int, wall_ns: int, known: Roofs | None
 ) -> Replays:
     """What the program said, as it is stored."""
     times: dict[str, list[ReplayTimes]] = defaultdict(list)

@@ -59,7 +59,7 @@ def ticks_of(recording: Recording) -> list[Callable[[int, str], object]]:
     now_ns = time.monotonic_ns()
     shown = live.Live(recording, now_ns)
     watch = hangs.Hangs(recording, shown)
-    ticks = [capturing.Capturing(recording, shown, now_ns).tick, watch.tick, unended.Unended(recording).tick]
+    ticks = [capturing.Capturing(recording, shown, now_ns).tick, watch.tick, unended.UnendedProcesses(recording).tick]
     return [*ticks, shown.tick, joining.Joining(recording).tick]
 
 
@@ -103,7 +103,7 @@ def follow(recording: Recording, ticks: Sequence[Callable[[int, str], object]], 
     """
     ended = False
     watch = RoomWatch(recording)
-    switch = off.Switch(lambda: off.programs(recording.job.pid if recording.job else 0))
+    switch = off.OffSwitch(lambda: off.programs(recording.job.pid if recording.job else 0))
     while not ended:
         woken = False
         usual_s = _POLL_S if launcher or recording.manifest.mode != "run" else _ORPHAN_POLL_S

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _KEY = "look"
 
 
-class Head(msgspec.Struct, frozen=True, kw_only=True):
+class LookHead(msgspec.Struct, frozen=True, kw_only=True):
     """The fields of a look other than its mappings; as in ``tables.address_space.MemoryLook``."""
 
     pid: int
@@ -47,7 +47,7 @@ def write(session: Path, name: str, look: MemoryLook) -> None:
 
 def encode(look: MemoryLook) -> bytes:
     """The file's bytes."""
-    head = Head(
+    head = LookHead(
         pid=look.pid,
         at_ns=look.at_ns,
         page_bytes=look.page_bytes,
@@ -73,7 +73,7 @@ def decode(data: bytes) -> MemoryLook:
     """
     columns, metadata = tables.read_columns(data)
     try:
-        head = msgspec.json.decode(metadata.get(_KEY, ""), type=Head)
+        head = msgspec.json.decode(metadata.get(_KEY, ""), type=LookHead)
     except msgspec.DecodeError as error:
         raise ValueError(f"its metadata {_KEY!r} is missing or damaged: {error}") from error
     if head.page_bytes <= 0 or head.huge_page_bytes < 0 or head.huge_page_bytes % head.page_bytes:

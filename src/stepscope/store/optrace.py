@@ -60,7 +60,7 @@ _TEXT_LEVEL = 9
 Column = npt.NDArray[np.int64] | npt.NDArray[np.int32] | npt.NDArray[np.int16] | npt.NDArray[np.int8]
 
 
-class Head(msgspec.Struct, frozen=True, kw_only=True):
+class TraceHead(msgspec.Struct, frozen=True, kw_only=True):
     """Content of ``trace.json``."""
 
     schema: int = SCHEMA
@@ -134,7 +134,7 @@ def _write_into(folder: Path, trace: OpTrace, worker: str) -> None:
     with StatWriter(folder / _META_STATS) as meta_stats:
         for name in trace.stats.meta_names():
             meta_stats.add(trace.stats.of_metas(name))
-    head = Head(
+    head = TraceHead(
         worker=worker,
         source=trace.source,
         planes=trace.planes,
@@ -214,7 +214,7 @@ def names(files: Files) -> list[str]:
     return sorted(name for name in files.folders(layout.OPTRACES) if NAME_PATTERN.fullmatch(name))
 
 
-def head(files: Files, name: str) -> Head:
+def head(files: Files, name: str) -> TraceHead:
     """The description of a trace, without its events.
 
     Raises:
@@ -222,7 +222,7 @@ def head(files: Files, name: str) -> Head:
     """
     where = f"{layout.OPTRACES}/{name}/{_HEAD}"
     try:
-        found = msgspec.json.decode(files.read(where, MAX_HEAD_BYTES), type=Head)
+        found = msgspec.json.decode(files.read(where, MAX_HEAD_BYTES), type=TraceHead)
     except (OSError, ValueError) as error:
         raise SessionError(f"{files.where}/{where}: cannot be read: {error}") from error
     if found.schema > SCHEMA:

@@ -34,7 +34,7 @@ class Segment(Struct, frozen=True, kw_only=True):
     name: str
 
 
-class Sized(Struct, frozen=True, kw_only=True):
+class SizedSegment(Struct, frozen=True, kw_only=True):
     """A segment with its size on disk and its modification time on the file system's clock."""
 
     segment: Segment
@@ -90,7 +90,7 @@ class SegmentFolder:
         while self._whole and len(self._segments) >= MERGE_COUNT and self._merge_newest():
             continue
 
-    def sizes(self) -> list[Sized]:
+    def sizes(self) -> list[SizedSegment]:
         """The segments that count, in order, with the size and modification time of each."""
         found = []
         for segment in self._segments:
@@ -98,7 +98,7 @@ class SegmentFolder:
                 info = (self._folder / segment.name).stat()
             except OSError:
                 continue
-            found.append(Sized(segment=segment, bytes=info.st_size, at_s=info.st_mtime))
+            found.append(SizedSegment(segment=segment, bytes=info.st_size, at_s=info.st_mtime))
         return found
 
     def drop_oldest(self) -> None:

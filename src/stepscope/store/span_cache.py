@@ -228,7 +228,7 @@ class Writer:
                 raise
 
 
-class Reader:
+class MappedCache:
     """A cache, mapped."""
 
     def __init__(self, folder: Path) -> None:

@@ -1,6 +1,6 @@
 """A stack profile as one Parquet file: its samples are the rows, the rest is in the file's metadata.
 
-Metadata ``profile``: base64 of zlib of JSON (``Head``). One file is one profile, written whole or not at all.
+Metadata ``profile``: base64 of zlib of JSON (``ProfileHead``). One file is one profile, written whole or not at all.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_HEAD_BYTES = 1 << 30
 HEAD_KEY = "profile"
 
 
-class Head(msgspec.Struct, frozen=True, kw_only=True):
+class ProfileHead(msgspec.Struct, frozen=True, kw_only=True):
     """The fields of a stack profile other than its samples."""
 
     event: str
@@ -59,7 +59,7 @@ def write(session: Path, name: str, profile: StackProfile) -> Path:
 
 def encode(profile: StackProfile) -> bytes:
     """The file's bytes."""
-    head = Head(
+    head = ProfileHead(
         event=profile.event,
         unit=profile.unit,
         name=profile.name,
@@ -115,9 +115,9 @@ def decode(data: bytes) -> StackProfile:
     )
 
 
-def _head(packed: str) -> Head:
+def _head(packed: str) -> ProfileHead:
     try:
         text = zlib.decompressobj().decompress(base64.b64decode(packed, validate=True), MAX_HEAD_BYTES)
-        return msgspec.json.decode(text, type=Head)
+        return msgspec.json.decode(text, type=ProfileHead)
     except (zlib.error, ValueError) as error:
         raise ValueError(f"its metadata {HEAD_KEY!r} is missing or damaged: {error}") from error

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from stepscope.model.session.session import CaptureInfo
     from stepscope.tables.records import I64
     from stepscope.timeline.joint_tracks import ShownSession
-    from stepscope.timeline.span_track import Names
+    from stepscope.timeline.span_track import DistinctNames
 
 GROUP = "joint captures"
 
 
-def tracks(parts: Sequence[ShownSession], names: Names) -> Iterator[SpanTrack]:
+def tracks(parts: Sequence[ShownSession], names: DistinctNames) -> Iterator[SpanTrack]:
     """One for all joint captures of the same members; none where they have no step in common."""
     found: dict[str, list[tuple[I64, int]]] = {}
     for identity in sorted({capture.joint for part in parts for capture, _ in _taken(part)}):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from stepscope.model.session.session import Manifest, StoredMember
     from stepscope.tables.network_tables import TcpTable
     from stepscope.tables.records import I64
-    from stepscope.timeline.span_track import Names, SpanTrack
+    from stepscope.timeline.span_track import DistinctNames, SpanTrack
 
 MOST_MEMBERS = 16
 """Most members that are drawn."""
@@ -162,7 +162,7 @@ def links(parts: Sequence[ShownSession]) -> list[SeriesTrack]:
     return sorted(made, key=lambda track: -float(track.held.value.sum()))[:MOST_LINKS]
 
 
-def lost(parts: Sequence[ShownSession], names: Names) -> Iterator[SpanTrack]:
+def lost(parts: Sequence[ShownSession], names: DistinctNames) -> Iterator[SpanTrack]:
     """What was sent again or dropped on the way from one member to another; of a session alone, to any host."""
     whose = _owners(_connections(parts))
     for part in parts:

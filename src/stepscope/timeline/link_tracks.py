@@ -22,13 +22,15 @@ if TYPE_CHECKING:
     from stepscope.derive.optrace.exchange.sent_tensors import SentTensors
     from stepscope.model.session.session import Session, StoredOpTrace
     from stepscope.tables.records import I64
-    from stepscope.timeline.span_track import Linked, Names
+    from stepscope.timeline.span_track import DistinctNames, LinkedEvents
 
 NETWORK = "network between tasks"
 AGAIN, DROPPED = "sent again", "dropped"
 
 
-def transfers(stored: StoredOpTrace, sent: SentTensors, names: Names, linked: Linked | None) -> Iterator[SpanTrack]:
+def transfers(
+    stored: StoredOpTrace, sent: SentTensors, names: DistinctNames, linked: LinkedEvents | None
+) -> Iterator[SpanTrack]:
     """The transfers of a trace, by link."""
     first = sent.first_row
     for number, ((source, target), found) in enumerate(sent.by_link.items()):
@@ -49,7 +51,7 @@ def transfers(stored: StoredOpTrace, sent: SentTensors, names: Names, linked: Li
 
 
 def packets(
-    session: Session, names: Names, title_of: Callable[[str, str], str], key: str, group: str
+    session: Session, names: DistinctNames, title_of: Callable[[str, str], str], key: str, group: str
 ) -> Iterator[SpanTrack]:
     """Segments that were sent again and packets that were dropped, by link.
 

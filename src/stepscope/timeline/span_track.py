@@ -32,7 +32,7 @@ class SpanTrack(Struct, frozen=True, kw_only=True):
     name: I32
     worker: str = ""
     trace: str = ""
-    linked: Linked | None = None
+    linked: LinkedEvents | None = None
     """Links that need to know the lanes of this track's events."""
     first_event: int = 0
     """Row of the track's first event in its op trace."""
@@ -40,7 +40,7 @@ class SpanTrack(Struct, frozen=True, kw_only=True):
     """By how much its times may be off on the timeline; None: not known."""
 
 
-class Linked:
+class LinkedEvents:
     """Links of one op trace, and where their events are drawn, for the tracks already divided into lanes."""
 
     def __init__(self, links: Links) -> None:
@@ -64,7 +64,7 @@ class Linked:
         return place[ends[0]][drawn], place[ends[1]][drawn], self._links.kind[drawn]
 
 
-class Names(Struct):
+class DistinctNames(Struct):
     """Distinct names of spans."""
 
     items: list[SpanName] = field(default_factory=list)

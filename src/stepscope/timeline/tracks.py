@@ -23,7 +23,7 @@ from stepscope.tables.errors import DamagedError, StepscopeError
 from stepscope.tables.optrace import Category, LineKind, PlaneKind
 from stepscope.tables.records import RecordTable
 from stepscope.timeline import link_tracks, step_parts
-from stepscope.timeline.span_track import Linked, Names, SpanTrack
+from stepscope.timeline.span_track import DistinctNames, LinkedEvents, SpanTrack
 from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
@@ -60,10 +60,10 @@ class Spans(Struct):
 
     view: SessionView
     say: Say
-    names: Names = field(default_factory=Names)
+    names: DistinctNames = field(default_factory=DistinctNames)
     left_out: list[LeftOut] = field(default_factory=list)
     traces: list[TraceRange] = field(default_factory=list)
-    linked: list[Linked] = field(default_factory=list)
+    linked: list[LinkedEvents] = field(default_factory=list)
 
     def of_processes(self) -> Iterator[SpanTrack]:
         """The steps, then each process by its threads."""
@@ -237,7 +237,7 @@ class Spans(Struct):
         links = event_links.joined(event_links.build(trace), sent.links)
         if index is not None:
             links = event_links.joined(links, data_links.build(trace, index))
-        linked = Linked(links) if len(links) else None
+        linked = LinkedEvents(links) if len(links) else None
         if linked is not None:
             self.linked.append(linked)
         lines = [line for line in trace.lines if line.last > line.first and not _is_profilers(trace, line)]

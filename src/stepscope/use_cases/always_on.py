@@ -24,7 +24,7 @@ BYTES_PER_HOUR = (15 << 20, 150 << 20)
 PAGE_WAIT_S = 10.0
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class WantedSettings(Struct, frozen=True, kw_only=True):
     """The settings that the user asked for."""
 
     sessions: Path | None = None
@@ -45,7 +45,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     """Share of the jobs that are measured."""
 
 
-def enable(python: str | None, wanted: Wanted) -> str:
+def enable(python: str | None, wanted: WantedSettings) -> str:
     """Enable an environment; returns lines for the user.
 
     Raises:

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from stepscope._version import __version__
-from stepscope.collector.captures.asked import Asked
+from stepscope.collector.captures.asked import CaptureExtent
 from stepscope.collector.captures.reason import USER
 from stepscope.collector.recorder import Recording
 from stepscope.diagnosis import analyze
@@ -175,6 +175,6 @@ def _look(recording: Recording, seconds: float, say: Callable[[str], object]) ->
 
 def _window(recording: Recording, seconds: float, now_ns: int) -> None:
     try:
-        recording.native.begin(Asked(by=USER, worker="", steps=0, seconds=seconds), now_ns)
+        recording.native.begin(CaptureExtent(by=USER, worker="", steps=0, seconds=seconds), now_ns)
     except CaptureError as error:
         recording.note("DX118", f"no native stacks: {str(error).removeprefix('no native stacks: ')}")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from stepscope.experiments.statistics import Effect
     from stepscope.model.report.compare import Design, Difference, Outcome
     from stepscope.use_cases.comparing.differences import Differences
-    from stepscope.use_cases.comparing.numbers import Numbers
+    from stepscope.use_cases.comparing.numbers import SessionNumbers
 
 CODES: dict[Outcome, int] = {"pass": 0, "slower": 1, "cannot-tell": 3}
 """Exit codes of ``--fail-over`` (docs/exit-codes.md)."""
@@ -71,7 +71,9 @@ def compare(options: CompareOptions) -> CompareReport:
     return of_numbers(before, after, options.limit_ratio)
 
 
-def of_numbers(before: Sequence[Numbers], after: Sequence[Numbers], limit_ratio: float | None = None) -> CompareReport:
+def of_numbers(
+    before: Sequence[SessionNumbers], after: Sequence[SessionNumbers], limit_ratio: float | None = None
+) -> CompareReport:
     """Compare the numbers of two groups of sessions."""
     compared = design.sides(before, after)
     found = differences.build(compared, (before, after))
@@ -175,7 +177,7 @@ def _percent(ratio: float) -> str:
     return f"{100 * (ratio - 1):+.1f} %"
 
 
-def _session(one: Numbers) -> ComparedSession:
+def _session(one: SessionNumbers) -> ComparedSession:
     summary, host = one.report.session, one.manifest.host
     return ComparedSession(
         path=str(one.path),
@@ -192,9 +194,9 @@ def _session(one: Numbers) -> ComparedSession:
     )
 
 
-def _findings(before: Sequence[Numbers], after: Sequence[Numbers]) -> tuple[FindingChange, ...]:
+def _findings(before: Sequence[SessionNumbers], after: Sequence[SessionNumbers]) -> tuple[FindingChange, ...]:
     """Findings of every run of one side and of none of the other, whose detectors could look there."""
-    both: dict[Literal["gone", "new"], tuple[Sequence[Numbers], Sequence[Numbers]]]
+    both: dict[Literal["gone", "new"], tuple[Sequence[SessionNumbers], Sequence[SessionNumbers]]]
     both = {"gone": (before, after), "new": (after, before)}
     return tuple(
         FindingChange(
@@ -210,7 +212,7 @@ def _findings(before: Sequence[Numbers], after: Sequence[Numbers]) -> tuple[Find
     )
 
 
-def _stacks(before: Numbers, after: Numbers) -> str:
+def _stacks(before: SessionNumbers, after: SessionNumbers) -> str:
     if not before.has_stacks or not after.has_stacks:
         return ""
     return shlex.join(["stepscope", "flame", "diff", str(before.path), str(after.path)])

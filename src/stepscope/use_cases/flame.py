@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps
     from stepscope.derive.view import SessionView
     from stepscope.model.session.session import Session
-    from stepscope.report.flame.graph import Compared, Graph
+    from stepscope.report.flame.graph import ComparedProfiles, Graph
     from stepscope.tables.stacks import StackProfile
 
 Window = Literal["steady", "all"]
@@ -41,7 +41,7 @@ FEW_SAMPLES = 20
 ENDINGS = (".html", ".svg", ".folded", ".speedscope.json", ".pb.gz")
 
 
-class Chosen(Struct, frozen=True, kw_only=True):
+class ChosenGraph(Struct, frozen=True, kw_only=True):
     """A graph and how much work it covers: steps for a session, 1 for a file."""
 
     graph: Graph
@@ -51,7 +51,7 @@ class Chosen(Struct, frozen=True, kw_only=True):
     """Whether some of its samples lie in steady steps, drawn or not."""
 
 
-def choose(path: Path, *, event: str = "", window: Window | None = None) -> Chosen:
+def choose(path: Path, *, event: str = "", window: Window | None = None) -> ChosenGraph:
     """The graph of one event of a session or stack file.
 
     Raises:
@@ -74,10 +74,10 @@ def choose(path: Path, *, event: str = "", window: Window | None = None) -> Chos
     if others and not event:
         also = Diagnostic(code=_OTHERS, text=f"the file also holds {', '.join(others)} (--event)")
         profile = replace(profile, diagnostics=(*profile.diagnostics, also))
-    return Chosen(graph=graph(profile, source=str(path)), work=1.0, counts_steps=False)
+    return ChosenGraph(graph=graph(profile, source=str(path)), work=1.0, counts_steps=False)
 
 
-def of_session(session: Session, path: Path, event: str = "", window: Window | None = None) -> Chosen:
+def of_session(session: Session, path: Path, event: str = "", window: Window | None = None) -> ChosenGraph:
     """The graph of one event of an opened session; ``path`` is its location.
 
     Raises:
@@ -113,7 +113,7 @@ def of_session(session: Session, path: Path, event: str = "", window: Window | N
             if window == "steady":
                 raise UsageError(f"{path}: {none} of {steps.title}; use --window all")
             part, steady, work, said = profile, False, 1.0, f"the whole run: {none} of {steps.title}"
-    return Chosen(
+    return ChosenGraph(
         graph=graph(
             part, source=str(path), window=said, hidden=profile.total - part.total, of_run=not steady and not of_memory
         ),
@@ -216,7 +216,7 @@ def _pick(
 
 def compare(
     before: Path, after: Path, *, event: str, window: Window | None, basis: Basis, work: tuple[float, float] | None
-) -> Compared:
+) -> ComparedProfiles:
     """Two sessions or files on one tree, and the differences beyond noise.
 
     ``work``: amounts of work that the two cover; by default steps if both are sessions, else equal.
@@ -235,7 +235,9 @@ def compare(
     return of_pair(one, other, basis=basis, work=work)
 
 
-def of_pair(one: Chosen, other: Chosen, *, basis: Basis = "work", work: tuple[float, float] | None = None) -> Compared:
+def of_pair(
+    one: ChosenGraph, other: ChosenGraph, *, basis: Basis = "work", work: tuple[float, float] | None = None
+) -> ComparedProfiles:
     """Two graphs on one tree, and the differences beyond noise; ``work`` as in ``compare``.
 
     Raises:
@@ -256,7 +258,7 @@ def of_pair(one: Chosen, other: Chosen, *, basis: Basis = "work", work: tuple[fl
 # ---- output
 
 
-def text_of(shown: Graph | Compared) -> str:
+def text_of(shown: Graph | ComparedProfiles) -> str:
     """For a terminal."""
     from stepscope.report.flame import text
     from stepscope.report.flame.graph import Graph
@@ -264,7 +266,7 @@ def text_of(shown: Graph | Compared) -> str:
     return text.render(shown) if isinstance(shown, Graph) else text.render_compared(shown)
 
 
-def write(shown: Graph | Compared, path: Path) -> int:
+def write(shown: Graph | ComparedProfiles, path: Path) -> int:
     """Write a drawing or a file for other tools, in the format of its extension; return its size in bytes.
 
     Raises:
@@ -278,7 +280,7 @@ def write(shown: Graph | Compared, path: Path) -> int:
     return len(data)
 
 
-def encode(shown: Graph | Compared, path: Path) -> bytes:
+def encode(shown: Graph | ComparedProfiles, path: Path) -> bytes:
     """The drawing or file in the format of the extension of ``path``; nothing is written.
 
     Raises:
@@ -299,16 +301,18 @@ def check_ending(path: Path, *, difference: bool) -> None:
         raise UsageError(f"{path}: unknown extension; expected {expected}")
 
 
-def _writer(path: Path) -> Callable[[Graph | Compared], bytes]:
+def _writer(path: Path) -> Callable[[Graph | ComparedProfiles], bytes]:
     from stepscope.readers.stacks import folded, pprof, speedscope
     from stepscope.report.flame import page, svg
     from stepscope.report.flame.graph import Graph
 
-    def of(one: Callable[[Graph], str], two: Callable[[Compared], str]) -> Callable[[Graph | Compared], bytes]:
+    def of(
+        one: Callable[[Graph], str], two: Callable[[ComparedProfiles], str]
+    ) -> Callable[[Graph | ComparedProfiles], bytes]:
         return lambda shown: (one(shown) if isinstance(shown, Graph) else two(shown)).encode("utf-8", "replace")
 
-    def plain(encode: Callable[[StackProfile], bytes]) -> Callable[[Graph | Compared], bytes]:
-        def made(shown: Graph | Compared) -> bytes:
+    def plain(encode: Callable[[StackProfile], bytes]) -> Callable[[Graph | ComparedProfiles], bytes]:
+        def made(shown: Graph | ComparedProfiles) -> bytes:
             if isinstance(shown, Graph):
                 return encode(shown.profile)
             raise UsageError(f"{path}: a difference can only be written as .html or .svg")

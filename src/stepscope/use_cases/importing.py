@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _ENDINGS = (".gz", ".json", ".pb", ".xplane", ".trace", ".pt", ".folded", ".script", ".txt", ".pprof", ".speedscope")
 
 
-class Imported(Struct, frozen=True, kw_only=True):
+class ImportedSession(Struct, frozen=True, kw_only=True):
     """The new session and its contents."""
 
     session: Path
@@ -33,7 +33,7 @@ class Imported(Struct, frozen=True, kw_only=True):
     """Repairs and omissions while reading the files."""
 
 
-def import_files(paths: Sequence[Path], target: Path | None = None) -> Imported:
+def import_files(paths: Sequence[Path], target: Path | None = None) -> ImportedSession:
     """Make a session from op traces and stack files. If one cannot be read, all fail and nothing is written.
 
     Traces with a wall clock are placed in the session by that clock; the earliest starts at zero.
@@ -67,7 +67,7 @@ def import_files(paths: Sequence[Path], target: Path | None = None) -> Imported:
         raise UsageError(f"{session} cannot be written: {error.strerror or error}") from error
     notes = tuple(diagnostic.text for trace in traces for diagnostic in trace.diagnostics)
     notes += tuple(diagnostic.text for diagnostic in ranks)
-    return Imported(session=session, traces=tuple(_summaries(traces)), stacks=_stacks(profiles), notes=notes)
+    return ImportedSession(session=session, traces=tuple(_summaries(traces)), stacks=_stacks(profiles), notes=notes)
 
 
 def _stem(name: str) -> str:

@@ -41,7 +41,7 @@ class RecordOptions:
     quiet: bool = False
     verbose: bool = False
     apply: tuple[str, ...] = ()
-    beside: launch.Beside | None = None
+    beside: launch.CompanionProcess | None = None
     clock_hosts: str = ""
     """HOST[:PORT],... of all hosts of the job, whose clocks are compared; empty: none."""
     gather: str = ""

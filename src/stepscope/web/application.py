@@ -36,7 +36,7 @@ from stepscope.web.operation import (
     ValidRequest,
 )
 from stepscope.web.page_operations import PAGES
-from stepscope.web.problems import Refused
+from stepscope.web.problems import RefusedRequest
 from stepscope.web.session_operations import SESSIONS
 from stepscope.web.timeline_operations import TIMELINE
 
@@ -68,7 +68,7 @@ def create(hub: Hub, access: Access, within: Callable[[ASGIApp], ASGIApp] = lamb
     routes += [Route(path, pages.index, methods=["GET"]) for path in pages.ROUTES]
     app = Starlette(
         routes=_merged(routes),
-        exception_handlers={Refused: _refused, HTTPException: _http_error, Exception: _failed},
+        exception_handlers={RefusedRequest: _refused, HTTPException: _http_error, Exception: _failed},
     )
     app.add_middleware(GZipMiddleware, minimum_size=PACK_FROM_BYTES, compresslevel=PACK_LEVEL)
     app.router.redirect_slashes = False
@@ -155,13 +155,13 @@ def _route(operation: Operation, serve: Callable[[Hub, ValidRequest], Answer | L
 async def _body(request: Request, kind: type[msgspec.Struct]) -> msgspec.Struct:
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media != JSON:  # also what a form of another page could send without asking
-        raise Refused(
+        raise RefusedRequest(
             HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"the content type of the body is {media or 'missing'}; expected {JSON}"
         )
     try:
         return msgspec.convert(_whole(msgspec.json.decode(await request.body())), type=kind)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:  # ValueError: it is no UTF-8
-        raise Refused(HTTPStatus.BAD_REQUEST, f"the body is invalid: {error}") from error
+        raise RefusedRequest(HTTPStatus.BAD_REQUEST, f"the body is invalid: {error}") from error
 
 
 def _whole(body: object) -> object:
@@ -187,7 +187,7 @@ async def _document(request: Request) -> Response:
 
 
 async def _refused(request: Request, refused: Exception) -> Response:
-    if not isinstance(refused, Refused):
+    if not isinstance(refused, RefusedRequest):
         raise refused
     if refused.status == HTTPStatus.NOT_MODIFIED:
         return Response(status_code=int(refused.status), headers=refused.headers)
@@ -202,10 +202,10 @@ async def _http_error(request: Request, error: Exception) -> Response:
         HTTPStatus.NOT_FOUND: f"nothing is at {request.url.path[:200]}; expected an address in {PREFIX}/openapi.json",
         HTTPStatus.METHOD_NOT_ALLOWED: f"{request.method} is not allowed here",
     }.get(status, status.phrase)
-    return problems.response(Refused(status, detail, dict(error.headers or {})), request.scope)
+    return problems.response(RefusedRequest(status, detail, dict(error.headers or {})), request.scope)
 
 
 async def _failed(request: Request, error: Exception) -> Response:
     """An internal error: the client gets its type; the traceback goes to the server's terminal."""
     detail = f"{request.url.path[:200]} failed: {type(error).__name__}; the server's terminal shows the traceback"
-    return problems.response(Refused(HTTPStatus.INTERNAL_SERVER_ERROR, detail), request.scope)
+    return problems.response(RefusedRequest(HTTPStatus.INTERNAL_SERVER_ERROR, detail), request.scope)

@@ -20,7 +20,7 @@ from stepscope.server.session_catalogue import job_of
 from stepscope.web import job_operations, parameters
 from stepscope.web.operation import Operation
 from stepscope.web.parameters import Number
-from stepscope.web.problems import Refused
+from stepscope.web.problems import RefusedRequest
 from stepscope.wire.env import STATUS_NAME
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Events:
         arguments = parameters.read(EVENTS.parameters, request.path_params, request.query_params.multi_items())
         job = await to_thread.run_sync(job_operations.job_by, arguments.number("pid"), limiter=self._limiter)
         if self._open >= MAX_STREAMS:
-            raise Refused(
+            raise RefusedRequest(
                 HTTPStatus.TOO_MANY_REQUESTS, f"{MAX_STREAMS} streams are already open; expected one per page"
             )
         return StreamingResponse(

@@ -28,7 +28,7 @@ from stepscope.sessions.gathering.target import NAME, PART_BYTES
 from stepscope.tables.errors import TargetError
 from stepscope.tables.units import format_bytes
 from stepscope.web import listening
-from stepscope.web.problems import Refused, response
+from stepscope.web.problems import RefusedRequest, response
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,7 +94,7 @@ def application(folder: Path, key: bytes) -> Starlette:
         _check(request, key)
         name = request.path_params["name"]
         if not NAME.fullmatch(name):
-            raise Refused(HTTPStatus.NOT_FOUND, "no name of a part; expected JOB/SESSION/PART")
+            raise RefusedRequest(HTTPStatus.NOT_FOUND, "no name of a part; expected JOB/SESSION/PART")
         if request.method == "GET":
             data = await run_in_threadpool(place.get, name)
             return Response(data, media_type="application/octet-stream")
@@ -104,16 +104,18 @@ def application(folder: Path, key: bytes) -> Starlette:
 
     def refused(request: Request, error: Exception) -> Response:
         del request
-        why = error if isinstance(error, Refused) else Refused(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
+        why = (
+            error if isinstance(error, RefusedRequest) else RefusedRequest(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
+        )
         return response(why)
 
     def not_stored(request: Request, error: Exception) -> Response:
         status = HTTPStatus.NOT_FOUND if request.method == "GET" else HTTPStatus.INSUFFICIENT_STORAGE
-        return refused(request, Refused(status, str(error)))
+        return refused(request, RefusedRequest(status, str(error)))
 
     return Starlette(
         routes=[Route(PARTS, listed, methods=["GET"]), Route(PARTS + "/{name:path}", part, methods=["GET", "PUT"])],
-        exception_handlers={Refused: refused, TargetError: not_stored},
+        exception_handlers={RefusedRequest: refused, TargetError: not_stored},
     )
 
 
@@ -121,10 +123,10 @@ def _check(request: Request, key: bytes) -> None:
     """Raise Refused unless the request comes from who has the key, now."""
     given = {name: request.headers.get(name, "") for name in (signing.TIME, signing.DIGEST, signing.MAC)}
     if not signing.verified(key, request.method, request.scope["raw_path"].decode("ascii", "replace"), given):
-        raise Refused(HTTPStatus.UNAUTHORIZED, "not signed with the key of this server")
+        raise RefusedRequest(HTTPStatus.UNAUTHORIZED, "not signed with the key of this server")
     apart = time.time() - int(given[signing.TIME])
     if abs(apart) > signing.MAX_APART_S:
-        raise Refused(
+        raise RefusedRequest(
             HTTPStatus.UNAUTHORIZED,
             f"the clocks of the two hosts differ by {abs(apart):.0f} s; expected at most {signing.MAX_APART_S}",
         )
@@ -136,11 +138,11 @@ async def _body(request: Request) -> bytes:
     async for data in request.stream():
         size += len(data)
         if size > PART_BYTES:
-            raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"expected at most {PART_BYTES} bytes")
+            raise RefusedRequest(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"expected at most {PART_BYTES} bytes")
         parts.append(data)
     body = b"".join(parts)
     if not hmac.compare_digest(hashlib.sha256(body).hexdigest(), request.headers[signing.DIGEST]):
-        raise Refused(HTTPStatus.BAD_REQUEST, "the body is not what was signed")
+        raise RefusedRequest(HTTPStatus.BAD_REQUEST, "the body is not what was signed")
     return body
 
 
@@ -157,5 +159,5 @@ def _store(place: FolderTarget, name: str, body: bytes) -> None:
         raise TargetError(f"{folder}: {error.strerror or error}") from error
     if free < MIN_FREE_BYTES + len(body):
         said = f"its disk has {format_bytes(free)} free, and parts leave {format_bytes(MIN_FREE_BYTES)}"
-        raise Refused(HTTPStatus.INSUFFICIENT_STORAGE, said)
+        raise RefusedRequest(HTTPStatus.INSUFFICIENT_STORAGE, said)
     place.put(name, body)

@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, urlencode
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import RedirectResponse
 
-from stepscope.web.problems import Refused, response
+from stepscope.web.problems import RefusedRequest, response
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -67,7 +67,7 @@ class Guard:
                 await entering(scope, receive, said)
                 return
             await self._app(scope, _bounded(receive), said)
-        except Refused as refused:
+        except RefusedRequest as refused:
             await response(refused, scope)(scope, receive, said)
 
     def _check(self, scope: Scope) -> RedirectResponse | None:
@@ -82,13 +82,15 @@ class Guard:
         origin = headers.get("origin")
         host = headers.get("host", "")
         if origin is not None and origin not in {f"http://{host}", f"https://{host}"}:
-            raise Refused(HTTPStatus.FORBIDDEN, f"the request comes from a page of {origin}; expected http://{host}")
+            raise RefusedRequest(
+                HTTPStatus.FORBIDDEN, f"the request comes from a page of {origin}; expected http://{host}"
+            )
         return self._check_token(scope, headers, origin)
 
     def _check_host(self, host: str) -> None:
         found = HOST.fullmatch(host)
         if found is None or found["name"].lower() not in self._access.hosts:
-            raise Refused(HTTPStatus.FORBIDDEN, f"host {host!r} is not a name of this server")
+            raise RefusedRequest(HTTPStatus.FORBIDDEN, f"host {host!r} is not a name of this server")
 
     def _check_token(self, scope: Scope, headers: Headers, origin: str | None) -> RedirectResponse | None:
         scheme, _, word = headers.get("authorization", "").partition(" ")
@@ -105,7 +107,7 @@ class Guard:
         if not self._access.knows_cookie(_cookie(headers, self._access.cookie_name)):
             raise _unknown("no token: open the address that `stepscope view` printed, or send Authorization: Bearer")
         if scope["method"] not in SAFE and origin is None:
-            raise Refused(
+            raise RefusedRequest(
                 HTTPStatus.FORBIDDEN, "a change authorised by cookie must name its page: the Origin header is missing"
             )
         return None
@@ -120,8 +122,8 @@ class Guard:
         return answer
 
 
-def _unknown(detail: str) -> Refused:
-    return Refused(HTTPStatus.UNAUTHORIZED, detail, {"WWW-Authenticate": 'Bearer realm="stepscope"'})
+def _unknown(detail: str) -> RefusedRequest:
+    return RefusedRequest(HTTPStatus.UNAUTHORIZED, detail, {"WWW-Authenticate": 'Bearer realm="stepscope"'})
 
 
 def _cookie(headers: Headers, name: str) -> str:
@@ -135,16 +137,18 @@ def _cookie(headers: Headers, name: str) -> str:
 def _check_size(scope: Scope, headers: Headers) -> None:
     path: str = scope["path"]
     if len(path) > MAX_PATH or len(scope["query_string"]) > MAX_QUERY:
-        raise Refused(HTTPStatus.REQUEST_URI_TOO_LONG, f"at most {MAX_PATH} characters of path, {MAX_QUERY} of query")
+        raise RefusedRequest(
+            HTTPStatus.REQUEST_URI_TOO_LONG, f"at most {MAX_PATH} characters of path, {MAX_QUERY} of query"
+        )
     if any(part in {"..", "."} for part in path.split("/")) or not path.isprintable() or "\\" in path:
-        raise Refused(HTTPStatus.BAD_REQUEST, "the path leaves its folder")
+        raise RefusedRequest(HTTPStatus.BAD_REQUEST, "the path leaves its folder")
     declared = headers.get("content-length", "0")
     if not (declared.isascii() and declared.isdigit()) or int(declared) > MAX_BODY_BYTES:
         raise _too_large()
 
 
-def _too_large() -> Refused:
-    return Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body exceeds {MAX_BODY_BYTES} bytes")
+def _too_large() -> RefusedRequest:
+    return RefusedRequest(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body exceeds {MAX_BODY_BYTES} bytes")
 
 
 def _bounded(receive: Receive) -> Receive:

@@ -19,7 +19,7 @@ from stepscope.use_cases import trace
 from stepscope.web import metrics
 from stepscope.web.operation import LIMIT, OFFSET, PREFIX, Answer, Hub, Operation, ValidRequest, struct
 from stepscope.web.parameters import Number
-from stepscope.web.problems import Refused
+from stepscope.web.problems import RefusedRequest
 from stepscope.wire import commands
 
 MAX_PID = 1 << 22
@@ -63,7 +63,7 @@ def job_by(pid: int) -> jobs.RunningJob:
     """
     found = next((job for job in jobs.running() if job.status.pid == pid), None)
     if found is None:
-        raise Refused(HTTPStatus.NOT_FOUND, f"no running job has pid {pid}; expected one of {PREFIX}/jobs")
+        raise RefusedRequest(HTTPStatus.NOT_FOUND, f"no running job has pid {pid}; expected one of {PREFIX}/jobs")
     return found
 
 
@@ -99,7 +99,7 @@ def _ask(hub: Hub, call: ValidRequest) -> Answer:
     job = job_by(call.arguments.number("pid"))
     wanted = call.body
     if not isinstance(wanted, CaptureWanted):
-        raise Refused(HTTPStatus.BAD_REQUEST, "expected the options as a JSON object; {} is enough")
+        raise RefusedRequest(HTTPStatus.BAD_REQUEST, "expected the options as a JSON object; {} is enough")
     try:
         trace.check_when(
             {
@@ -111,12 +111,12 @@ def _ask(hub: Hub, call: ValidRequest) -> Answer:
             }
         )
     except UsageError as error:
-        raise Refused(HTTPStatus.BAD_REQUEST, str(error)) from error
+        raise RefusedRequest(HTTPStatus.BAD_REQUEST, str(error)) from error
     ask = CaptureAsk(id=commands.new_id(), **msgspec.structs.asdict(wanted))
     try:
         request = trace.send(job, ask)
     except CaptureError as error:
-        raise Refused(HTTPStatus.CONFLICT, str(error)) from error
+        raise RefusedRequest(HTTPStatus.CONFLICT, str(error)) from error
     return struct(Asked(request=request, pid=job.status.pid), call, status=HTTPStatus.ACCEPTED)
 
 

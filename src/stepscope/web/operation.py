@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from stepscope.server.timelines.kept_timelines import Timelines
 from stepscope.web.parameters import Arguments, Number, Parameter
-from stepscope.web.problems import Refused
+from stepscope.web.problems import RefusedRequest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,7 +64,7 @@ class ValidRequest(Struct, frozen=True, kw_only=True):
             Refused: not modified.
         """
         if tag in (part.strip() for part in self.seen.split(",")):
-            raise Refused(HTTPStatus.NOT_MODIFIED, "", {"ETag": tag})
+            raise RefusedRequest(HTTPStatus.NOT_MODIFIED, "", {"ETag": tag})
 
 
 class Answer(Struct, frozen=True, kw_only=True):

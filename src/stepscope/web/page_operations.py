@@ -15,11 +15,11 @@ from stepscope.tables.errors import StepscopeError
 from stepscope.use_cases import flame
 from stepscope.web.operation import Answer, Hub, Operation, ValidRequest, struct
 from stepscope.web.parameters import Choice, Text
-from stepscope.web.problems import Refused
+from stepscope.web.problems import RefusedRequest
 from stepscope.web.session_operations import EVENT, FLAMES, WINDOW, alone, entry_of, resource, status_of, window_of
 
 if TYPE_CHECKING:
-    from stepscope.server.open_sessions import Opened
+    from stepscope.server.open_sessions import OpenSession
     from stepscope.server.session_catalogue import ListedSession
     from stepscope.web.parameters import Arguments
 
@@ -35,7 +35,7 @@ BY = Choice(
 )
 
 
-def _stacks(opened: Opened, _: ListedSession, arguments: Arguments) -> StackTree:
+def _stacks(opened: OpenSession, _: ListedSession, arguments: Arguments) -> StackTree:
     by_thread = arguments.text("by") == "thread"
     return browse_pages.stacks(opened, arguments.text("event"), window_of(arguments), threads=by_thread)
 
@@ -59,7 +59,7 @@ def _both(hub: Hub, call: ValidRequest, kind: str) -> Answer:
             name, media = FLAMES[kind]
             answer = alone(flame.encode(browse_pages.compared(before, after, event), Path(name)), media)
     except StepscopeError as error:
-        raise Refused(status_of(error), str(error)) from error
+        raise RefusedRequest(status_of(error), str(error)) from error
     answer.headers["ETag"] = tag
     return answer
 

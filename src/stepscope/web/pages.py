@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from starlette.responses import Response
 
 from stepscope.web.operation import PACK_FROM_BYTES, PACK_LEVEL, PREFIX
-from stepscope.web.problems import Refused
+from stepscope.web.problems import RefusedRequest
 from stepscope.web.session_operations import KEY
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def asset(request: Request) -> Response:
 def _file(name: str, keep: str) -> Response:
     content = files().get(name)
     if content is None:
-        raise Refused(HTTPStatus.NOT_FOUND, f"the page has no file {name[:80]!r}")
+        raise RefusedRequest(HTTPStatus.NOT_FOUND, f"the page has no file {name[:80]!r}")
     media = mimetypes.guess_type(name)[0] or "application/octet-stream"
     return Response(content, media_type=media, headers={"Cache-Control": keep})
 

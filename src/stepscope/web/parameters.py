@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from stepscope.web.problems import Refused
+from stepscope.web.problems import RefusedRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,9 +43,9 @@ class Parameter(Struct, frozen=True, kw_only=True):
         """Its JSON schema."""
         raise NotImplementedError
 
-    def _refuse(self, text: str, expected: str) -> Refused:
+    def _refuse(self, text: str, expected: str) -> RefusedRequest:
         status = HTTPStatus.NOT_FOUND if self.where == "path" else HTTPStatus.BAD_REQUEST
-        return Refused(status, f"{self.name} is {text[:80]!r}; expected {expected}")
+        return RefusedRequest(status, f"{self.name} is {text[:80]!r}; expected {expected}")
 
 
 class Number(Parameter, frozen=True, kw_only=True):
@@ -135,9 +135,9 @@ def read(declared: Sequence[Parameter], path: Mapping[str, object], query: Seque
     known = {p.name for p in declared if p.where == "query"}
     for name, count in given.items():
         if name not in known:
-            raise Refused(HTTPStatus.BAD_REQUEST, f"unknown parameter {name[:80]!r}; expected {_names(known)}")
+            raise RefusedRequest(HTTPStatus.BAD_REQUEST, f"unknown parameter {name[:80]!r}; expected {_names(known)}")
         if count > 1:
-            raise Refused(HTTPStatus.BAD_REQUEST, f"parameter {name} is given {count} times; expected once")
+            raise RefusedRequest(HTTPStatus.BAD_REQUEST, f"parameter {name} is given {count} times; expected once")
     texts = dict(query)
     values: dict[str, Value] = {}
     for parameter in declared:
@@ -147,7 +147,7 @@ def read(declared: Sequence[Parameter], path: Mapping[str, object], query: Seque
         elif parameter.default is not None:
             values[parameter.name] = parameter.default
         else:
-            raise Refused(HTTPStatus.BAD_REQUEST, f"parameter {parameter.name} is missing: {parameter.about}")
+            raise RefusedRequest(HTTPStatus.BAD_REQUEST, f"parameter {parameter.name} is missing: {parameter.about}")
     return Arguments(values)
 
 

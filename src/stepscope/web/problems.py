@@ -26,7 +26,7 @@ _PAGE = Html("""<!doctype html>
 """Without style or script: who has no token gets none of the page's files."""
 
 
-class Refused(Exception):  # noqa: N818 - a refusal is an answer, not an error of ours
+class RefusedRequest(Exception):  # noqa: N818 - a refusal is an answer, not an error of ours
     """A request that is refused."""
 
     def __init__(self, status: HTTPStatus, detail: str, headers: dict[str, str] | None = None) -> None:
@@ -44,7 +44,7 @@ def _is_read_by_people(scope: Scope) -> bool:
     return "text/html" in asked and not path.startswith(("/api/", "/assets/", "/metrics"))
 
 
-def response(refused: Refused, scope: Scope | None = None) -> Response:
+def response(refused: RefusedRequest, scope: Scope | None = None) -> Response:
     """The answer that explains a refusal or failure: as a page for somebody who reads it, else as JSON."""
     status = refused.status
     if scope is not None and _is_read_by_people(scope):

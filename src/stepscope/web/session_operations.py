@@ -52,10 +52,10 @@ from stepscope.web.operation import (
     struct,
 )
 from stepscope.web.parameters import Choice, Number, Text
-from stepscope.web.problems import Refused
+from stepscope.web.problems import RefusedRequest
 
 if TYPE_CHECKING:
-    from stepscope.server.open_sessions import Opened
+    from stepscope.server.open_sessions import OpenSession
     from stepscope.server.session_catalogue import ListedSession
     from stepscope.web.parameters import Arguments, Parameter
 
@@ -91,7 +91,7 @@ PAGE_POLICY = (
 """Policy for standalone pages: a separate origin that this server grants nothing, in addition to the policy by hash
 that the pages contain."""
 
-Resource = Callable[["Opened", "ListedSession", "Arguments"], "Answer | msgspec.Struct"]
+Resource = Callable[["OpenSession", "ListedSession", "Arguments"], "Answer | msgspec.Struct"]
 
 
 def entry_of(hub: Hub, key: str) -> ListedSession:
@@ -102,7 +102,7 @@ def entry_of(hub: Hub, key: str) -> ListedSession:
     """
     entry = hub.catalogue.find(key)
     if entry is None:
-        raise Refused(HTTPStatus.NOT_FOUND, f"no session {key}; expected one of /api/v1/sessions")
+        raise RefusedRequest(HTTPStatus.NOT_FOUND, f"no session {key}; expected one of /api/v1/sessions")
     return entry
 
 
@@ -133,7 +133,7 @@ def _of_session(name: str, served: Resource, *, moving: bool = False) -> Callabl
         except StepscopeError as error:
             if isinstance(error, DamagedError):
                 hub.catalogue.opened(entry, str(error))
-            raise Refused(status_of(error), str(error)) from error
+            raise RefusedRequest(status_of(error), str(error)) from error
         if isinstance(made, Answer):
             made.headers.setdefault("ETag", tag)
             return made
@@ -142,7 +142,7 @@ def _of_session(name: str, served: Resource, *, moving: bool = False) -> Callabl
     return serve
 
 
-def _encoded(opened: Opened, tag: str, call: ValidRequest) -> Answer:
+def _encoded(opened: OpenSession, tag: str, call: ValidRequest) -> Answer:
     """The answer stored under a tag, compressed once for all clients that accept it."""
     content, headers = opened.answers[tag], {"ETag": tag}
     if call.packs and len(content) >= PACK_FROM_BYTES:
@@ -179,11 +179,11 @@ def _label(hub: Hub, call: ValidRequest) -> Answer:
     entry = entry_of(hub, call.arguments.text("key"))
     brief = hub.catalogue.brief(entry)
     if not isinstance(call.body, SessionLabel):
-        raise Refused(HTTPStatus.BAD_REQUEST, "expected the label as a JSON object")
+        raise RefusedRequest(HTTPStatus.BAD_REQUEST, "expected the label as a JSON object")
     try:
         hub.catalogue.labels.set(brief.id or brief.key, call.body)
     except StepscopeError as error:
-        raise Refused(HTTPStatus.CONFLICT, str(error)) from error
+        raise RefusedRequest(HTTPStatus.CONFLICT, str(error)) from error
     return struct(hub.catalogue.brief(entry), call)
 
 
@@ -192,7 +192,7 @@ def _delete(hub: Hub, call: ValidRequest) -> Answer:
     try:
         session_deletion.delete(entry, hub.catalogue.brief(entry), call.arguments.text("name"))
     except StepscopeError as error:
-        raise Refused(HTTPStatus.CONFLICT, str(error)) from error
+        raise RefusedRequest(HTTPStatus.CONFLICT, str(error)) from error
     return struct(Deleted(key=entry.key), call)
 
 
@@ -206,36 +206,36 @@ def _summary(hub: Hub, call: ValidRequest) -> Answer:
     return _of_session("summary", lambda opened, _, __: browse.detail(opened, brief), moving=True)(hub, call)
 
 
-def _steps(opened: Opened, _: ListedSession, arguments: Arguments) -> Answer | StepPage:
+def _steps(opened: OpenSession, _: ListedSession, arguments: Arguments) -> Answer | StepPage:
     page = browse.steps(opened, arguments.number("offset"), arguments.number("limit"))
     return arrow.rows(Step, page.items) if arguments.text("format") == "arrow" else page
 
 
-def _tasks(opened: Opened, _: ListedSession, arguments: Arguments) -> TaskPage:
+def _tasks(opened: OpenSession, _: ListedSession, arguments: Arguments) -> TaskPage:
     return browse.tasks(opened, arguments.number("offset"), arguments.number("limit"))
 
 
-def _resources(opened: Opened, _: ListedSession, arguments: Arguments) -> Answer | Series:
+def _resources(opened: OpenSession, _: ListedSession, arguments: Arguments) -> Answer | Series:
     found = browse.resources(opened)
     return arrow.columns(found.columns) if arguments.text("format") == "arrow" else found
 
 
-def _ops(opened: Opened, _: ListedSession, __: Arguments) -> OpTable:
+def _ops(opened: OpenSession, _: ListedSession, __: Arguments) -> OpTable:
     found = browse.ops(opened)
     if found is None:
         raise UsageError(op_graphs.no_trace(opened.view))
     return found
 
 
-def _graph(opened: Opened, _: ListedSession, arguments: Arguments) -> OpGraphView:
+def _graph(opened: OpenSession, _: ListedSession, arguments: Arguments) -> OpGraphView:
     return op_graphs.look(opened.view, *_step_of(arguments), arguments.text("open"))
 
 
-def _graph_op(opened: Opened, _: ListedSession, arguments: Arguments) -> GraphDetail:
+def _graph_op(opened: OpenSession, _: ListedSession, arguments: Arguments) -> GraphDetail:
     return graph_items.detail(opened.view, *_step_of(arguments), arguments.text("which"))
 
 
-def _graph_hits(opened: Opened, _: ListedSession, arguments: Arguments) -> GraphHits:
+def _graph_hits(opened: OpenSession, _: ListedSession, arguments: Arguments) -> GraphHits:
     return graph_items.find(opened.view, *_step_of(arguments), arguments.text("q"))
 
 
@@ -245,7 +245,7 @@ def _step_of(arguments: Arguments) -> tuple[str, int | None]:
     return arguments.text("trace"), int(step) if step else None
 
 
-def _source(opened: Opened, _: ListedSession, arguments: Arguments) -> Source:
+def _source(opened: OpenSession, _: ListedSession, arguments: Arguments) -> Source:
     return browse.source(opened, arguments.text("file"), arguments.number("first"), arguments.number("limit"))
 
 
@@ -254,13 +254,13 @@ def window_of(arguments: Arguments) -> flame.Window | None:
     return next((word for word in get_args(flame.Window) if word == arguments.text("window")), None)
 
 
-def _flame(opened: Opened, _: ListedSession, arguments: Arguments) -> Answer:
+def _flame(opened: OpenSession, _: ListedSession, arguments: Arguments) -> Answer:
     name, media = FLAMES[arguments.text("format")]
     made = browse.flame(opened, arguments.text("event"), window_of(arguments))
     return alone(flame.encode(made, Path(name)), media)
 
 
-def _report(opened: Opened, _: ListedSession, arguments: Arguments) -> Answer:
+def _report(opened: OpenSession, _: ListedSession, arguments: Arguments) -> Answer:
     form = arguments.text("format")
     return alone(browse.report(opened, form), REPORTS[form])
 
@@ -271,7 +271,7 @@ def alone(content: bytes, media: str) -> Answer:
     return Answer(content=content, media=media, headers={"Content-Security-Policy": PAGE_POLICY} if page else {})
 
 
-def _pack(opened: Opened, entry: ListedSession, _: Arguments) -> Answer:
+def _pack(opened: OpenSession, entry: ListedSession, _: Arguments) -> Answer:
     name = browse.file_name(opened)
     if opened.path.is_file():
         return _download(opened.path, name, delete=False)

@@ -20,13 +20,13 @@ from stepscope.server.timelines import timeline_series, timeline_tiles
 from stepscope.tables.errors import SessionError, UsageError
 from stepscope.web.operation import LIMIT, OFFSET, Answer, Hub, Later, Operation, ValidRequest, struct
 from stepscope.web.parameters import Number, Text
-from stepscope.web.problems import Refused
+from stepscope.web.problems import RefusedRequest
 from stepscope.web.session_operations import KEY, entry_of
 
 if TYPE_CHECKING:
     import msgspec
 
-    from stepscope.store.span_cache import Reader
+    from stepscope.store.span_cache import MappedCache
     from stepscope.web.operation import Lane
     from stepscope.web.parameters import Arguments, Parameter
 
@@ -41,7 +41,7 @@ LANE = Number(name="lane", about="Number of a lane.", most=1_000_000)
 LEVEL = Number(name="level", about="A bucket is 2**level nanoseconds.", most=timeline_tiles.MAX_EXPONENT)
 TILE = Number(name="tile", about="Number of the tile; each is 1024 buckets long.", most=1 << 43)
 
-Question = Callable[["Reader", "Arguments"], "Answer | Later | msgspec.Struct"]
+Question = Callable[["MappedCache", "Arguments"], "Answer | Later | msgspec.Struct"]
 
 
 def _timeline(hub: Hub, call: ValidRequest) -> Answer:
@@ -49,7 +49,7 @@ def _timeline(hub: Hub, call: ValidRequest) -> Answer:
     try:
         return struct(hub.timelines.state(entry, float(call.arguments.number("wait_s"))), call)
     except SessionError as error:
-        raise Refused(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from error
+        raise RefusedRequest(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from error
 
 
 def _of_build(question: Question) -> Callable[[Hub, ValidRequest], Answer | Later]:
@@ -60,7 +60,7 @@ def _of_build(question: Question) -> Callable[[Hub, ValidRequest], Answer | Late
             reader = hub.timelines.reader(call.arguments.text("key"), call.arguments.text("build"))
             made = question(reader, call.arguments)
         except UsageError as error:
-            raise Refused(HTTPStatus.NOT_FOUND, str(error)) from error
+            raise RefusedRequest(HTTPStatus.NOT_FOUND, str(error)) from error
         if isinstance(made, Later):
             return Later(lambda: _kept(made.make()))
         return _kept(made if isinstance(made, Answer) else struct(made, call))
@@ -73,7 +73,7 @@ def _kept(answer: Answer) -> Answer:
     return answer
 
 
-def _tile(reader: Reader, arguments: Arguments) -> Answer | Later:
+def _tile(reader: MappedCache, arguments: Arguments) -> Answer | Later:
     numbers = (arguments.number(name) for name in ("level", "tile", "group"))
     found = timeline_tiles.find(reader, *numbers)
     if found.rows > timeline_tiles.MOST_AT_ONCE:
@@ -85,35 +85,35 @@ def _binary(content: bytes) -> Answer:
     return Answer(content=content, media=BINARY, headers={"Content-Encoding": "identity"})  # see docs/decisions/0025
 
 
-def _curves(reader: Reader, arguments: Arguments) -> Answer:
+def _curves(reader: MappedCache, arguments: Arguments) -> Answer:
     return _binary(timeline_series.curves(reader, arguments.number("level"), arguments.number("tile")))
 
 
-def _resources(reader: Reader, arguments: Arguments) -> SeriesRanges:
+def _resources(reader: MappedCache, arguments: Arguments) -> SeriesRanges:
     return timeline_series.ranges(reader, arguments.number("from_ns"), arguments.number("to_ns"))
 
 
-def _span(reader: Reader, arguments: Arguments) -> SpanDetail:
+def _span(reader: MappedCache, arguments: Arguments) -> SpanDetail:
     row = arguments.text("row")
     return queries.span(reader, arguments.number("lane"), int(row) if row else None, arguments.number("at_ns"))
 
 
-def _search(reader: Reader, arguments: Arguments) -> SpanHits:
+def _search(reader: MappedCache, arguments: Arguments) -> SpanHits:
     return queries.search(reader, arguments.text("q"), arguments.number("offset"), arguments.number("limit"))
 
 
-def _statistics(reader: Reader, arguments: Arguments) -> SpanStatistics:
+def _statistics(reader: MappedCache, arguments: Arguments) -> SpanStatistics:
     first, lanes = arguments.number("first_lane"), arguments.number("lanes")
     chosen = range(first, first + lanes) if lanes else range(reader.lanes)
     begin, end = arguments.number("from_ns"), arguments.number("to_ns")
     return queries.statistics(reader, begin, end, chosen, arguments.number("offset"), arguments.number("limit"))
 
 
-def _names(reader: Reader, arguments: Arguments) -> SpanNames:
+def _names(reader: MappedCache, arguments: Arguments) -> SpanNames:
     return queries.names(reader, arguments.number("offset"), arguments.number("limit"))
 
 
-def _evidence(reader: Reader, arguments: Arguments) -> EvidencePlace:
+def _evidence(reader: MappedCache, arguments: Arguments) -> EvidencePlace:
     return queries.evidence(reader, arguments.text("ref"))
 
 

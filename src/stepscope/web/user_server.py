@@ -37,7 +37,7 @@ MAX_USERS = 1_000
 _STATE = Path(".local", "state", "stepscope", "sessions")
 
 
-class Idle:
+class IdleServer:
     """Whether nothing has run, and no page was open, for long enough."""
 
     def __init__(
@@ -77,7 +77,7 @@ def main(words: Sequence[str]) -> None:
 
     server = Server(roots(words[1:]), Access(port=port, token=user_page.token(place)), within)
     looks = jobs.JobWatch()
-    idle = Idle(lambda: bool(looks.running()))
+    idle = IdleServer(lambda: bool(looks.running()))
 
     def watch() -> None:
         while user_page.said(place) == own and not idle.come(watched[0]):

@@ -23,7 +23,7 @@ class Doing(enum.IntEnum):
     SAVING = 6
 
 
-class Told:
+class CurrentActivity:
     """The word, set where a call begins and set back where it ends. Threads of one process may overwrite each other."""
 
     __slots__ = ("word",)

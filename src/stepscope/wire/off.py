@@ -97,7 +97,7 @@ def programs(pid: int) -> list[str]:
     return [program for program in dict.fromkeys(found) if program]
 
 
-class Switch:
+class OffSwitch:
     """The two files, seen by one process."""
 
     def __init__(self, named: Callable[[], Sequence[str]]) -> None:
@@ -130,7 +130,7 @@ class Switch:
 
 def why(named: Callable[[], Sequence[str]], *, harmed: bool) -> str:
     """Why a process must not be measured, "" if it may be; ``harmed``: also by the list of harmed programs."""
-    return Switch(named).look(0) or (harmed and harm(named)) or ""
+    return OffSwitch(named).look(0) or (harmed and harm(named)) or ""
 
 
 def lines_of(path: str) -> list[str] | None:

@@ -7,7 +7,7 @@ CPU time, every later one 0.05 ms. A budget that takes the first for the price o
 from __future__ import annotations
 
 
-class Spent:
+class SpentTime:
     """CPU time of calls. What it says of the first is what the second took, at most; before there was one, nothing."""
 
     __slots__ = ("_first_ns", "calls", "ns")

@@ -13,7 +13,7 @@ from stepscope.agent.capture.commands import LOOK_NS, Commands
 from stepscope.wire import commands
 
 if TYPE_CHECKING:
-    from stepscope.agent.core.lines import Lines
+    from stepscope.agent.core.lines import AgentLog
 
 
 def put(folder: Path, name: str, text: str) -> None:
@@ -150,7 +150,7 @@ def test_the_agent_looks_twice_a_second_and_hands_on(tmp_path: Path) -> None:
     """A known kind reaches its handler, any other is told; between two looks the folder is left alone."""
     process = Process(tmp_path)
     taken: list[dict[str, object]] = []
-    ticking = Commands(cast("Lines", process), {"ops": taken.append})
+    ticking = Commands(cast("AgentLog", process), {"ops": taken.append})
     folder = str(tmp_path / commands.COMMANDS_NAME)
     commands.send(folder, {"kind": "ops", "steps": 3}, "a")
     commands.send(folder, {"kind": "dance"}, "b")

@@ -15,7 +15,7 @@ from tests.agent.capture.made import GOOD
 
 from stepscope.agent.capture import profiler, runs
 from stepscope.agent.capture.controller import Captures
-from stepscope.agent.capture.orders import MAX_STEPS, PROFILER, RUN_METADATA, Order
+from stepscope.agent.capture.orders import MAX_STEPS, PROFILER, RUN_METADATA, CaptureCommand
 from stepscope.agent.capture.watch import StepWatch
 from stepscope.wire.kinds import STEP_MARKER, Flag, Kind
 from stepscope.wire.ring import HEADER_BYTES, RECORD, RECORD_BYTES, make_write, tapped
@@ -23,8 +23,8 @@ from stepscope.wire.ring import HEADER_BYTES, RECORD, RECORD_BYTES, make_write, 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.agent.capture.host import Host
-    from stepscope.agent.core.lines import Lines
+    from stepscope.agent.capture.host import CaptureHost
+    from stepscope.agent.core.lines import AgentLog
 
 STEP = (0, 1, 1, 7, int(Kind.EXECUTION), 0, 1)
 """A record of the anchor (2, 7) on thread 1."""
@@ -32,9 +32,9 @@ STEP = (0, 1, 1, 7, int(Kind.EXECUTION), 0, 1)
 
 def test_an_order_is_read() -> None:
     """What the collector sends is understood; a task makes it one of runs."""
-    order = Order(GOOD)
+    order = CaptureCommand(GOOD)
     assert (order.steps, order.anchors, order.way) == (10, frozenset({(2, 7)}), PROFILER)
-    assert Order({**GOOD, "task": "train"}).way == RUN_METADATA
+    assert CaptureCommand({**GOOD, "task": "train"}).way == RUN_METADATA
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_an_order_out_of_bounds_is_refused(name: str, value: object) -> None:
     """Each field has its bounds, and the message names it."""
     fields = value if isinstance(value, dict) else {name: value}
     with pytest.raises(ValueError, match=name):
-        Order({**GOOD, **fields})
+        CaptureCommand({**GOOD, **fields})
 
 
 class Marker:
@@ -171,7 +171,7 @@ def test_a_trace_that_an_evaluation_came_into_at_once_begins_again(
     )
     begun: list[str] = []
     module = SimpleNamespace(_pywrap_profiler=SimpleNamespace(ProfilerSession=lambda: Recorder(begun)), _profiler=None)
-    tracing = profiler.Profiler(cast("Lines", SimpleNamespace()), module)
+    tracing = profiler.Profiler(cast("AgentLog", SimpleNamespace()), module)
     watch = StepWatch(frozenset({(2, 7)}), 1)
     rounds = iter(([STEP], [STEP, OTHER, OTHER], [STEP], [STEP, STEP, STEP, OTHER, OTHER]))
     waited = watch.until
@@ -183,7 +183,7 @@ def test_a_trace_that_an_evaluation_came_into_at_once_begins_again(
         waited(done, timeout_s)
 
     monkeypatch.setattr(watch, "until", until)
-    line = tracing.trace(Order({**GOOD, "steps": 5}), watch, str(tmp_path))
+    line = tracing.trace(CaptureCommand({**GOOD, "steps": 5}), watch, str(tmp_path))
     assert begun == ["start", "start", "export"]
     assert (line["outcome"], line["steps"]) == ("done", 2)
     assert line["text"] == "an evaluation began after 2 of 5 steps"
@@ -206,7 +206,7 @@ def test_a_step_may_take_the_memory_that_steps_have_taken(
     monkeypatch.setattr(profiler, "_resident", lambda: next(sizes, resident))
     begun: list[str] = []
     module = SimpleNamespace(_pywrap_profiler=SimpleNamespace(ProfilerSession=lambda: Recorder(begun)), _profiler=None)
-    tracing = profiler.Profiler(cast("Lines", SimpleNamespace()), module)
+    tracing = profiler.Profiler(cast("AgentLog", SimpleNamespace()), module)
     watch = StepWatch(frozenset({(2, 7)}), 1)
     waited = watch.until
 
@@ -218,7 +218,7 @@ def test_a_step_may_take_the_memory_that_steps_have_taken(
         waited(done, timeout_s)
 
     monkeypatch.setattr(watch, "until", until)
-    line = tracing.trace(Order({**GOOD, "steps": 1, "margin": 0}), watch, str(tmp_path))
+    line = tracing.trace(CaptureCommand({**GOOD, "steps": 1, "margin": 0}), watch, str(tmp_path))
     assert (line["outcome"], line.get("text")) == (outcome, text)
     assert ("export" in begun) is (outcome == "done")
 
@@ -228,10 +228,10 @@ def test_no_trace_without_a_step(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     monkeypatch.setattr(profiler, "MIN_FREE_BYTES", 0)
     begun: list[str] = []
     module = SimpleNamespace(_pywrap_profiler=SimpleNamespace(ProfilerSession=lambda: Recorder(begun)), _profiler=None)
-    tracing = profiler.Profiler(cast("Lines", SimpleNamespace()), module)
+    tracing = profiler.Profiler(cast("AgentLog", SimpleNamespace()), module)
     watch = StepWatch(frozenset({(2, 7)}), 1)
     monkeypatch.setattr(watch, "until", lambda *_: None)
-    assert tracing.trace(Order(GOOD), watch, str(tmp_path)) == {"outcome": "failed", "text": profiler.NO_STEPS}
+    assert tracing.trace(CaptureCommand(GOOD), watch, str(tmp_path)) == {"outcome": "failed", "text": profiler.NO_STEPS}
     assert begun == []
 
 
@@ -291,7 +291,7 @@ def test_traced_runs_are_left_alone_until_the_last(monkeypatch: pytest.MonkeyPat
     """Exactly the runs that were asked for have a trace, and who waits for them is woken once, by the last."""
     monkeypatch.setitem(sys.modules, runs.CONFIG, SimpleNamespace(RunOptions=Options, RunMetadata=Metadata))
     state = SimpleNamespace(captures=SimpleNamespace(profiled=bool), guard=lambda _: nullcontext())
-    tracing = runs.Runs(cast("Host", state))
+    tracing = runs.SessionRuns(cast("CaptureHost", state))
     watch = StepWatch(frozenset())
     woken: list[int] = []
     levels: list[int] = []
@@ -308,7 +308,7 @@ def test_traced_runs_are_left_alone_until_the_last(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(watch, "wake", woke)
     told: list[dict[str, object]] = []
-    order = Order({**GOOD, "task": "train", "steps": 3})
+    order = CaptureCommand({**GOOD, "task": "train", "steps": 3})
     waits = threading.Thread(target=lambda: told.append(tracing.trace(order, watch, str(tmp_path))))
     waits.start()
     deadline = time.monotonic() + 60
@@ -324,7 +324,7 @@ def test_traced_runs_are_left_alone_until_the_last(monkeypatch: pytest.MonkeyPat
 
 def test_a_capture_ends_with_what_it_has_when_its_asker_has_enough() -> None:
     """Another one, of an earlier command, is none of it."""
-    captures = Captures(cast("Host", SimpleNamespace()))
+    captures = Captures(cast("CaptureHost", SimpleNamespace()))
     watch = captures._watch = StepWatch(frozenset())
     captures._identity = "b"
     captures.enough({"capture": "a"})

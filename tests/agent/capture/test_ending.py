@@ -14,12 +14,12 @@ from tests.agent.capture.made import GOOD
 
 from stepscope.agent.capture import controller, leaving
 from stepscope.agent.capture.controller import Captures
-from stepscope.agent.capture.orders import PROFILER, Order
+from stepscope.agent.capture.orders import PROFILER, CaptureCommand
 from stepscope.agent.capture.watch import StepWatch
 from stepscope.wire.env import SIGNALLED_NAME
 
 if TYPE_CHECKING:
-    from stepscope.agent.capture.host import Host
+    from stepscope.agent.capture.host import CaptureHost
 
 
 class Tracer:
@@ -32,7 +32,7 @@ class Tracer:
         self.writes = threading.Event()
         self.writes.set()
 
-    def trace(self, order: Order, watch: StepWatch, _folder: str) -> dict[str, object]:
+    def trace(self, order: CaptureCommand, watch: StepWatch, _folder: str) -> dict[str, object]:
         """Begin, and wait."""
         self.orders.append(order.identity)
         watch.marked = self.marked
@@ -64,7 +64,7 @@ class Job:
             failures=SimpleNamespace(add=self._failed),
             lines=SimpleNamespace(run=str(run), log=self.said.append),
         )
-        self.captures = Captures(cast("Host", state))
+        self.captures = Captures(cast("CaptureHost", state))
         self.captures.tracers = {PROFILER: tracer}
 
     def _failed(self, where: str, error: Exception) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.agent.capture.made import MS, calls
 
 from stepscope.agent.capture.first_look import FirstLook
-from stepscope.agent.capture.orders import Order
+from stepscope.agent.capture.orders import CaptureCommand
 from stepscope.agent.core.graph_sizes import GraphSizes
 from stepscope.wire.env import LOOKED_NAME
 from stepscope.wire.kinds import Kind
@@ -63,7 +63,7 @@ def test_the_look_begins_with_steady_steps_and_once(process: Process) -> None:
     look.tick(800 * MS)
     look.tick(900 * MS)
     (fields,) = process.orders
-    order = Order(fields)
+    order = CaptureCommand(fields)
     assert (order.anchors, order.thread, order.task) == (frozenset({(Kind.EXECUTION, 1)}), 1, None)
     assert (order.before, order.margin, order.echo["asked_by"]) == (0, 10, "first-look")
     (line,) = process.logged

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 from tests.agent.capture.made import MS, Record, calls
 
-from stepscope.agent.capture.repeats import MIN_STEPS, OTHER_NS, RESTLESS_CALLS, TRAINS, Repeat, Repeats
+from stepscope.agent.capture.repeats import MIN_STEPS, OTHER_NS, RESTLESS_CALLS, TRAINS, Repeat, RepeatingCalls
 from stepscope.wire.kinds import Flag, Kind
 
 NAMES = {1: {"role": "train"}, 2: {"role": "test"}, 3: {"role": "enqueue"}, 4: {}, 5: {"role": "reads"}}
@@ -16,7 +16,7 @@ NAMES = {1: {"role": "train"}, 2: {"role": "test"}, 3: {"role": "enqueue"}, 4: {
 def elected(records: Iterable[Record], now_ms: int | None = None) -> Repeat | None:
     """What is elected when all of these have just been written."""
     kept = sorted(records, key=lambda r: r[0] + r[1])
-    found = Repeats(lambda name: NAMES.get(name, {}), lambda traces: 7 in traces)
+    found = RepeatingCalls(lambda name: NAMES.get(name, {}), lambda traces: 7 in traces)
     found.add(kept)
     return found.elect(now_ms * MS if now_ms is not None else kept[-1][0] + kept[-1][1])
 
@@ -122,7 +122,7 @@ def test_of_two_functions_the_longer_is_the_step_and_the_other_usual() -> None:
     """What most steps call is no evaluation."""
     long = calls(10, kind=Kind.SESSION_RUN, name=4)
     short = [(start + 60 * MS, MS, *rest[2:3], 5, *rest[4:]) for start, *rest in [(r[0], *r) for r in long]]
-    found = Repeats(lambda _: {}, lambda _: False)
+    found = RepeatingCalls(lambda _: {}, lambda _: False)
     found.add(
         sorted([*long, *((s[0], MS, 0, 5, int(Kind.SESSION_RUN), 0, 1) for s in short)], key=lambda r: r[0] + r[1])
     )
@@ -135,12 +135,12 @@ def test_of_two_functions_the_longer_is_the_step_and_the_other_usual() -> None:
 
 def test_the_longest_training_is_known_even_if_it_is_never_steady() -> None:
     """Calls of which each makes a trace are never elected, but the longest of those that train are known."""
-    found = Repeats(lambda name: NAMES.get(name, {}), lambda traces: 7 in traces)
+    found = RepeatingCalls(lambda name: NAMES.get(name, {}), lambda traces: 7 in traces)
     found.add([*calls(40, flags=Flag.TRACED), *calls(60, name=2, at_ms=10)])
     longest = found.longest(TRAINS)
     assert longest is not None
     assert (longest.key[1], longest.calls, longest.last_ns > longest.first_ns) == (1, 40, True)
-    assert Repeats(lambda name: {}, lambda traces: False).longest(TRAINS) is None
+    assert RepeatingCalls(lambda name: {}, lambda traces: False).longest(TRAINS) is None
 
 
 def test_a_run_that_a_hook_makes_is_no_step_although_it_is_steady_first() -> None:

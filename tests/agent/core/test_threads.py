@@ -5,7 +5,7 @@ from typing import cast
 
 import pytest
 
-from stepscope.agent.core.lines import Lines
+from stepscope.agent.core.lines import AgentLog
 from stepscope.agent.core.threads import Threads
 
 
@@ -30,7 +30,7 @@ class Log:
 def test_a_thread_that_starts_has_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread in which the collector runs before Python lists it is known by its Thread object from the first call."""
     log = Log()
-    threads = Threads(cast("Lines", log))
+    threads = Threads(cast("AgentLog", log))
     starting = threading.Thread(name="request-5")
     vars(starting)["_ident"] = 12_345
     monkeypatch.setitem(vars(threading)["_limbo"], starting, starting)

@@ -9,7 +9,7 @@ import pytest
 
 from stepscope.agent.core.weak_ids import WeakIds
 from stepscope.agent.graphs import node_lines
-from stepscope.agent.graphs.node_lines import Lines, Made
+from stepscope.agent.graphs.node_lines import GraphNotes, NodeNotes
 
 LIBRARY = "/usr/lib/python3/site-packages/library/ops.py"
 
@@ -29,19 +29,19 @@ def library(text: str, **names: Any) -> Any:
 
 
 @pytest.fixture
-def lines() -> Lines:
+def lines() -> NodeNotes:
     """Nothing noted yet."""
-    return Lines(lambda: 0, WeakIds())
+    return NodeNotes(lambda: 0, WeakIds())
 
 
-def noted(lines: Lines, graph: Thing, number: int) -> tuple[str, str, int]:
+def noted(lines: NodeNotes, graph: Thing, number: int) -> tuple[str, str, int]:
     """The place of an op."""
-    made: Made = lines._entries[id(graph)][1]
+    made: GraphNotes = lines._entries[id(graph)][1]
     found = lines.lines_of(made.at(number)[0])
     return found[0] if found else node_lines.NOWHERE
 
 
-def test_innermost_user_line(lines: Lines) -> None:
+def test_innermost_user_line(lines: NodeNotes) -> None:
     """Library frames between the op and the user's line are passed over; the user's file is told by its path."""
     graph = Thing()
     make = library("def f(note):\n    note()\n")
@@ -52,7 +52,7 @@ def test_innermost_user_line(lines: Lines) -> None:
     assert function.endswith("test_innermost_user_line")
 
 
-def test_path(lines: Lines) -> None:
+def test_path(lines: NodeNotes) -> None:
     """The lines that led to an op follow its own, up to the trace; equal paths are kept once."""
     graph = Thing()
     boundary = library("def f(inner):\n    inner()\n")
@@ -74,7 +74,7 @@ def test_path(lines: Lines) -> None:
     assert len(lines.paths) == 5  # two lines of outer, with the line of inner below each of them, and the empty path
 
 
-def test_limit_of_paths(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limit_of_paths(lines: NodeNotes, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the limit new paths have no line, known ones have theirs."""
     monkeypatch.setattr(node_lines, "MAX_PATHS", 3)
     graph = Thing()
@@ -84,7 +84,7 @@ def test_limit_of_paths(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [noted(lines, graph, n)[0] for n in (2, 3, 4)] == [__file__, __file__, ""]
 
 
-def test_nothing_outside_of_the_trace(lines: Lines) -> None:
+def test_nothing_outside_of_the_trace(lines: NodeNotes) -> None:
     """User code that only called what traced is not the line of an op."""
     graph = Thing()
     boundary = library("def f(note):\n    note()\n")
@@ -96,12 +96,12 @@ def test_nothing_outside_of_the_trace(lines: Lines) -> None:
     assert noted(lines, graph, 3) == node_lines.NOWHERE
 
 
-def locals_of(lines: Lines, graph: Thing, number: int) -> dict[str, Any]:
+def locals_of(lines: NodeNotes, graph: Thing, number: int) -> dict[str, Any]:
     """What a library function needs to note an op."""
     return {"note": lines.note, "graph": graph, "op": Thing(number), "sys": sys}
 
 
-def test_numbers_with_holes(lines: Lines) -> None:
+def test_numbers_with_holes(lines: NodeNotes) -> None:
     """Ops that were not noted have no place, also between those that were."""
     graph = Thing()
     for number in (5, 8):
@@ -110,7 +110,7 @@ def test_numbers_with_holes(lines: Lines) -> None:
     assert [noted(lines, graph, n) for n in (4, 6, 7, 9)] == [node_lines.NOWHERE] * 4
 
 
-def test_layers(lines: Lines) -> None:
+def test_layers(lines: NodeNotes) -> None:
     """An op belongs to what is being called."""
     graph = Thing()
     calling = iter((3, 0))
@@ -121,7 +121,7 @@ def test_layers(lines: Lines) -> None:
     assert [made.at(n)[1] for n in (2, 3)] == [3, 0]
 
 
-def test_forgets_with_the_graph(lines: Lines) -> None:
+def test_forgets_with_the_graph(lines: NodeNotes) -> None:
     """Notes of a graph go when it goes."""
     graph = Thing()
     lines.note(graph, Thing(2), None)
@@ -129,7 +129,7 @@ def test_forgets_with_the_graph(lines: Lines) -> None:
     assert lines._entries == {}
 
 
-def test_limit(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limit(lines: NodeNotes, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ops beyond the limit have no place, until graphs that were noted are gone."""
     monkeypatch.setattr(node_lines, "MAX_OPS", 2)
     graph = Thing()

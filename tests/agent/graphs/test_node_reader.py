@@ -13,8 +13,8 @@ import pytest
 
 from stepscope.agent.core.weak_ids import WeakIds
 from stepscope.agent.graphs import node_reader
-from stepscope.agent.graphs.node_lines import Lines
-from stepscope.agent.graphs.node_reader import SETTLE_NS, SLICE_NS, Reader
+from stepscope.agent.graphs.node_lines import NodeNotes
+from stepscope.agent.graphs.node_reader import SETTLE_NS, SLICE_NS, GraphReader
 from stepscope.agent.state import AgentState
 from stepscope.collector.agent_files import graph_blocks
 from stepscope.model.log.graph import GraphTable, assemble
@@ -99,7 +99,7 @@ class Setting:
         self.state = state
         self.clock = Clock()
         state.now = self.clock
-        self.reader = Reader(state, Lines(self.clock, WeakIds()), WeakIds(), WeakIds())
+        self.reader = GraphReader(state, NodeNotes(self.clock, WeakIds()), WeakIds(), WeakIds())
         self.concrete: Concrete | None = Concrete()
         self._traces = 0
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stepscope.agent.probes.common import Consumed, Loop, shared
+from stepscope.agent.probes.common import ConsumedIterator, RunningLoop, shared
 from stepscope.agent.probes.tensorflow import tf_data_model
-from stepscope.agent.probes.tensorflow.tf_data_model import FEW, FREE_NS, Reader
+from stepscope.agent.probes.tensorflow.tf_data_model import FEW, FREE_NS, ModelReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +37,7 @@ class Job:
         clock = SimpleNamespace(thread_time_ns=lambda: self.cpu_ns, process_time_ns=lambda: self.cpu_ns)
         monkeypatch.setattr(tf_data_model, "time", clock)
         monkeypatch.setattr(state, "now", lambda: self.now_ns)
-        self.reader = Reader(state, self._read)
+        self.reader = ModelReader(state, self._read)
 
     def _read(self, resource: object) -> bytes:
         assert resource == Iterator._iterator_resource
@@ -45,9 +45,9 @@ class Job:
         self.reads += 1
         return b"model"
 
-    def consume(self) -> Consumed:
+    def consume(self) -> ConsumedIterator:
         """An iterator from which enough was taken for a read."""
-        iterator, consumed = Iterator(), Consumed(len(self._kept), 1)
+        iterator, consumed = Iterator(), ConsumedIterator(len(self._kept), 1)
         self._kept.append(iterator)
         shared(self.state).iterators.set(iterator, consumed)
         consumed.ended = FEW
@@ -56,7 +56,7 @@ class Job:
     def fit(self) -> bool:
         """One that lasts a tenth of a second; returns whether its input was read at its end."""
         before = self.reads
-        loop = Loop("fit", self.now_ns, None)
+        loop = RunningLoop("fit", self.now_ns, None)
         loop.consumed.append(self.consume())
         self.now_ns += 100 * MS
         self.reader.loop_ends(loop)

@@ -25,7 +25,7 @@ def spin(seconds):
         sum(range(1000))
 def arm():
     global running
-    running = start.Running(state.CURRENT, ())
+    running = start.MeasuredProcess(state.CURRENT, ())
     running.start_thread()
     running.register_exit()
 """

@@ -18,7 +18,7 @@ import sys, threading, time, stepscope
 from stepscope.agent import bootstrap, start, state
 bootstrap.HOOK.activate()
 threads, before = threading.enumerate(), threading.active_count()
-running = start.Running(state.CURRENT, ())
+running = start.MeasuredProcess(state.CURRENT, ())
 running.start_thread()
 running.register_exit()
 ticks = []

@@ -21,7 +21,7 @@ PROGRAM = """
 import os, threading, time, stepscope
 from stepscope.agent import bootstrap, start, state
 bootstrap.HOOK.activate()
-running = start.Running(state.CURRENT, ())
+running = start.MeasuredProcess(state.CURRENT, ())
 running.start_thread()
 running.register_exit()
 reader, writer = os.pipe()

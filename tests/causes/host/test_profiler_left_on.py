@@ -6,11 +6,11 @@ from tests.derive.sessions import MS, Job
 from tests.detectors.trend_jobs import profiling
 
 from stepscope.causes.host import profiler_left_on
-from stepscope.causes.host.profiler_left_on import Profiled
+from stepscope.causes.host.profiler_left_on import ProfilerUse
 from stepscope.model.log.events import UserProfiler
 
 
-def found(job: Job) -> Profiled | None:
+def found(job: Job) -> ProfilerUse | None:
     """Of its steps."""
     return profiler_left_on.build(job.steps())
 

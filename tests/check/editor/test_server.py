@@ -16,7 +16,7 @@ from lsprotocol import types as lsp
 from pygls.lsp.client import LanguageClient
 from tests.check.fixing.programs import CALL, PIPELINE
 
-from stepscope.check.fixing.edits import Edit, Lines, apply
+from stepscope.check.fixing.edits import Edit, ParserLines, apply
 from stepscope.model.session.session import Manifest
 
 TIMEOUT_S = 60
@@ -80,8 +80,8 @@ class Editor:
 
 def at(text: str, position: lsp.Position) -> int:
     """The offset of a place that counts in UTF-16."""
-    begin = Lines(text).offset(position.line + 1, 1)
-    line = text[begin : Lines(text).after(begin)]
+    begin = ParserLines(text).offset(position.line + 1, 1)
+    line = text[begin : ParserLines(text).after(begin)]
     return begin + len(line.encode("utf-16-le")[: 2 * position.character].decode("utf-16-le"))
 
 

@@ -183,8 +183,8 @@ def test_edits_that_do_not_touch(raw: list[tuple[int, int, str]]) -> None:
 @pytest.mark.parametrize("text", ["", "\n", "x", "x\r\ny\r", "\ufeffx"])
 def test_positions(text: str) -> None:
     """Lines and offsets go back and forth."""
-    from stepscope.check.fixing.edits import Lines
+    from stepscope.check.fixing.edits import ParserLines
 
-    lines = Lines(text)
+    lines = ParserLines(text)
     for offset in range(len(text) + 1):
         assert lines.offset(*lines.position(offset)) == offset

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from stepscope.collector.captures import capture_files
-from stepscope.collector.captures.asked import Asked
+from stepscope.collector.captures.asked import CaptureExtent
 from stepscope.collector.captures.op_captures import SERIES, YOUNG_NS, OpCaptures
 from stepscope.collector.captures.reason import FIRST, USER
 from stepscope.model.log.events import CaptureTaken
@@ -35,7 +35,7 @@ def test_who_has_enough_tells_the_process(tmp_path: Path) -> None:
     inbox = commands.Inbox(str(tmp_path / commands.COMMANDS_NAME))
     captures.enough()
     assert inbox.take() == ([], [])
-    identity = captures.begin(Asked(by=USER, worker=KEY, steps=1, seconds=3.0), 1)
+    identity = captures.begin(CaptureExtent(by=USER, worker=KEY, steps=1, seconds=3.0), 1)
     captures.enough()
     sent = {command["kind"]: command for command in inbox.take()[0]}  # ids of one millisecond have no order
     assert [sent["ops"][name] for name in ("seconds", "margin", "anchors")] == [3.0, 0, []]
@@ -128,7 +128,7 @@ def test_a_capture_that_begins_at_once_waits_for_no_untraced_steps(recording: Re
     """Its command says so; any other leaves that to the process."""
     inbox = Inbox(str(tmp_path / COMMANDS_NAME))
     for at_once in (True, False):
-        asked = Asked(by=FIRST, worker=KEY, steps=3, anchors=((2, 7),), at_once=at_once)
+        asked = CaptureExtent(by=FIRST, worker=KEY, steps=3, anchors=((2, 7),), at_once=at_once)
         recording.captures.begin(asked, 1 * S)
         recording.answer(id="l", outcome="failed")
         ((fields,), _) = inbox.take()

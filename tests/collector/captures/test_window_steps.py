@@ -13,7 +13,7 @@ from stepscope.collector.captures import window_steps
 from stepscope.wire import commands
 
 if TYPE_CHECKING:
-    from stepscope.collector.recording.owner import Owner
+    from stepscope.collector.recording.owner import RecorderInterface
 
 KEY = "10-1"
 
@@ -31,7 +31,7 @@ class Recorded:
 
     def keep_awake(self, hz: int) -> list[str]:
         """What is noted when a window of three seconds begins."""
-        window_steps.keep_awake(cast("Owner", self), KEY, 3.0, hz=hz)
+        window_steps.keep_awake(cast("RecorderInterface", self), KEY, 3.0, hz=hz)
         return self.notes
 
 

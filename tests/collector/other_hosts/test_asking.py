@@ -16,9 +16,9 @@ from stepscope.clocks import settings
 from stepscope.clocks.prober import Prober
 from stepscope.collector.other_hosts.asking import Asking, FarTask
 from stepscope.collector.other_hosts.desk import Desk
-from stepscope.collector.other_hosts.message import TaskState, Wanted
+from stepscope.collector.other_hosts.message import JointRequest, TaskState
 from stepscope.collector.samplers.clocks import ClockSampler
-from stepscope.collector.samplers.names import Names
+from stepscope.collector.samplers.names import NameNumbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -37,9 +37,9 @@ class Tasks:
 
     name: str
     outcome: str = "done"
-    led: list[Wanted] = field(default_factory=list)
+    led: list[JointRequest] = field(default_factory=list)
 
-    def lead(self, wanted: Wanted) -> str:
+    def lead(self, wanted: JointRequest) -> str:
         """Whether it is its job."""
         self.led.append(wanted)
         return "" if wanted.job == "job" else "no task of the job is measured there"
@@ -93,7 +93,7 @@ def hosts(*names: str, key: bytes = KEY, reach: bytes = b"") -> Iterator[list[Ho
 def asking(places: Sequence[tuple[str, int]], job: str = "job", ahead_ns: int = AHEAD_NS) -> Iterator[Asking]:
     """Who asks them, with a moment ahead."""
     begin_ns = time.monotonic_ns() + ahead_ns
-    wanted = Wanted(joint="j", job=job, begin_ns=begin_ns, mark_ns=begin_ns + 1, steps=10)
+    wanted = JointRequest(joint="j", job=job, begin_ns=begin_ns, mark_ns=begin_ns + 1, steps=10)
     one = Asking(places, KEY, MINE, MINE, wanted)
     one.start()
     try:
@@ -187,7 +187,7 @@ def test_what_was_dropped_is_said_at_the_end(tmp_path: Path) -> None:
     (tmp_path / "key").chmod(0o600)
     places = [("127.0.0.1", port) for port in free_ports(2)]
     settings.ClockSettings(hosts=tuple(places), key_file=str(tmp_path / "key")).write(tmp_path)
-    sampler, tasks = ClockSampler(0, Names()), Tasks("worker 1")
+    sampler, tasks = ClockSampler(0, NameNumbers()), Tasks("worker 1")
     sampler.start(tmp_path)
     sampler.lead(tasks, b"r" * 8)
     with asking(places[:1]) as one:

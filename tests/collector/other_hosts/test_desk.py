@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from stepscope.collector.other_hosts import desk, message
 from stepscope.collector.other_hosts.desk import Desk
-from stepscope.collector.other_hosts.message import HostState, Message, Question, TaskState, Wanted
+from stepscope.collector.other_hosts.message import HostState, JointRequest, Message, Question, TaskState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,10 +29,10 @@ class Tasks:
     """A host with two tasks of one job."""
 
     def __init__(self) -> None:
-        self.led: list[Wanted] = []
+        self.led: list[JointRequest] = []
         self.done = threading.Event()
 
-    def lead(self, wanted: Wanted) -> str:
+    def lead(self, wanted: JointRequest) -> str:
         """Whether it is its job."""
         self.led.append(wanted)
         self.done.set()
@@ -72,13 +72,13 @@ class Host:
         """What a question must have."""
         return self.answer(self.asked(message.HELLO)).challenge
 
-    def wanted(self, joint: str = "j", **changed: object) -> Wanted:
+    def wanted(self, joint: str = "j", **changed: object) -> JointRequest:
         """A sensible request."""
         begin_ns = self.now_ns + 5 * S
-        made = Wanted(joint=joint, job="job", begin_ns=begin_ns, mark_ns=begin_ns + S, steps=10)
+        made = JointRequest(joint=joint, job="job", begin_ns=begin_ns, mark_ns=begin_ns + S, steps=10)
         return msgspec.structs.replace(made, **changed)
 
-    def state(self, wanted: Wanted) -> HostState:
+    def state(self, wanted: JointRequest) -> HostState:
         """The answer to a request."""
         return self.of(self.answer(self.asked(message.REQUEST, wanted, self.challenge())))
 

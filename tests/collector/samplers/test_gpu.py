@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from stepscope.collector.samplers.gpu import GpuSampler
-from stepscope.collector.samplers.names import Names
+from stepscope.collector.samplers.names import NameNumbers
 
 HERE = Path(__file__).parent
 ASK = """
 import json, msgspec, sys
 from stepscope.collector.samplers.gpu import GpuSampler
-from stepscope.collector.samplers.names import Names
-names = Names()
+from stepscope.collector.samplers.names import NameNumbers
+names = NameNumbers()
 sampler = GpuSampler(0, names, driver=sys.argv[1])
 for second in range(1, 4):
     sampler.sample(second, frozenset({42}))
@@ -145,6 +145,6 @@ def test_a_driver_that_does_not_answer_is_a_stated_problem(driver: Path) -> None
 
 def test_without_a_device_nothing_is_imported(tmp_path: Path) -> None:
     """Where the kernel shows no device, NVML's module is not loaded and there is nothing to complain of."""
-    sampler = GpuSampler(0, Names(), driver=str(tmp_path / "none"))
+    sampler = GpuSampler(0, NameNumbers(), driver=str(tmp_path / "none"))
     sampler.sample(1, frozenset())
     assert (sampler.count, sampler.problem, len(sampler.rows)) == (0, "", 0)

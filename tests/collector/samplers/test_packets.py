@@ -9,7 +9,7 @@ import time
 import pytest
 from tests.run.conftest import wait_for
 
-from stepscope.collector.samplers.names import Names
+from stepscope.collector.samplers.names import NameNumbers
 from stepscope.collector.samplers.packets import PacketSampler
 
 
@@ -27,7 +27,7 @@ def test_what_is_sent_again_is_seen() -> None:
     second; of those, only the job's are kept, at the time of our clock.
     """
     began_ns = time.monotonic_ns()
-    names = Names()
+    names = NameNumbers()
     sampler = PacketSampler(began_ns, names)
     sampler.start()
     if sampler.problem:
@@ -52,7 +52,7 @@ def test_what_is_sent_again_is_seen() -> None:
 
 def test_without_a_start_there_is_nothing() -> None:
     """Nothing is loaded, and a look takes nothing."""
-    sampler = PacketSampler(0, Names())
+    sampler = PacketSampler(0, NameNumbers())
     sampler.sample(lambda _: 0, 0)
     sampler.close()
     assert not len(sampler.rows)

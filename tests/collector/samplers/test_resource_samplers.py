@@ -20,7 +20,7 @@ from stepscope.collector.samplers.cores import CoreSampler
 from stepscope.collector.samplers.disks import DiskSampler, read_limits
 from stepscope.collector.samplers.links import LinkSampler, link_speed
 from stepscope.collector.samplers.memory import MemorySampler
-from stepscope.collector.samplers.names import Names
+from stepscope.collector.samplers.names import NameNumbers
 from stepscope.collector.samplers.sockets import SocketSampler
 from stepscope.native.cgroups.cgroup import folders
 
@@ -107,7 +107,7 @@ def received(name: str) -> int:
 
 def test_links_agree_with_net_dev() -> None:
     """Bytes of an interface are what /proc/net/dev says; the loopback is marked and left out of totals."""
-    names = Names()
+    names = NameNumbers()
     sampler = LinkSampler(0, names)
     move(1000)
     look = lambda: sampler.sample(1, text("/proc/net/dev"), ME)
@@ -130,7 +130,7 @@ def sectors(name: str, at: int) -> int:
 
 def test_disks_agree_with_diskstats(tmp_path: Path) -> None:
     """Bytes of a device are what /proc/diskstats says."""
-    names = Names()
+    names = NameNumbers()
     sampler = DiskSampler(0, names)
     sampler.sample(0, text("/proc/diskstats"), ME)
     if not names.waiting:
@@ -183,7 +183,7 @@ def test_memory_agrees_with_meminfo() -> None:
 def test_connections_count_what_arrived_and_what_lies_unread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bytes of a process's connections are what it received, to the byte; what it has not read is queued."""
     monkeypatch.setattr(sockets, "is_local", lambda *_: False)
-    sampler = SocketSampler(0, Names())
+    sampler = SocketSampler(0, NameNumbers())
     mine = os.getpid()
     with socket.create_server(("127.0.0.1", 0)) as server:
         sender = socket.create_connection(server.getsockname())

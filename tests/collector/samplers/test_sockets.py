@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from stepscope.collector.samplers import sockets
-from stepscope.collector.samplers.names import Names
+from stepscope.collector.samplers.names import NameNumbers
 from stepscope.collector.samplers.sockets import SocketSampler
 
 MINE = frozenset({os.getpid()})
@@ -28,7 +28,7 @@ sys.stdin.read()
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
 def test_a_connection_of_the_process_has_a_row(address: str) -> None:
     """Each end has its bytes, its queue and its round trip, under the name of both ends."""
-    names = Names()
+    names = NameNumbers()
     sampler = SocketSampler(100, names)
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
@@ -60,7 +60,7 @@ def test_a_connection_of_the_process_has_a_row(address: str) -> None:
 
 def test_connections_of_others_have_no_row() -> None:
     """Only the measured processes' own sockets count."""
-    sampler = SocketSampler(0, Names())
+    sampler = SocketSampler(0, NameNumbers())
     with socket.create_server(("127.0.0.1", 0)) as server:
         sender = socket.create_connection(server.getsockname())
         receiver, _ = server.accept()
@@ -75,7 +75,7 @@ def test_connections_of_others_have_no_row() -> None:
 
 def test_a_silent_network_is_not_looked_at() -> None:
     """Below the least traffic the kernel is not asked."""
-    sampler = SocketSampler(0, Names())
+    sampler = SocketSampler(0, NameNumbers())
     sampler.sample(1, MINE, sockets.MIN_BYTES - 1)
     assert not sampler.carrying
     assert len(sampler.rows) == 0
@@ -85,7 +85,7 @@ def test_a_silent_network_is_not_looked_at() -> None:
 def test_a_session_names_so_many_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     """Later ones are counted."""
     monkeypatch.setattr(sockets, "MAX_NAMES", 1)
-    sampler = SocketSampler(0, Names())
+    sampler = SocketSampler(0, NameNumbers())
     sampler.look(0, frozenset())  # what this process has open already, a plugin of pytest's maybe, is nobody's
     with socket.create_server(("127.0.0.1", 0)) as server:
         sender = socket.create_connection(server.getsockname())
@@ -107,7 +107,7 @@ def test_a_job_in_another_network_namespace() -> None:
         if job.stdout.readline() != b"ready\n":
             job.kill()
             pytest.skip("no network namespace can be made here")
-        sampler = SocketSampler(0, Names())
+        sampler = SocketSampler(0, NameNumbers())
         found = sampler.sample(1, frozenset({job.pid}), sockets.MIN_BYTES, namespace=job.pid)
         sampler.close()
         job.kill()

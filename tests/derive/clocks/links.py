@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from msgspec import Struct
 
-from stepscope.derive.clocks.gates import Quads, of_probes
+from stepscope.derive.clocks.gates import FourStamps, of_probes
 from stepscope.derive.clocks.solve import Link
 from stepscope.tables.records import F64
 
@@ -44,7 +44,7 @@ class Path(Struct, frozen=True, kw_only=True):
 
 def probed(
     a: Clock, b: Clock, path: Path, *, seconds: float, every: float = 30.0, probes: int = 32, seed: int = 1
-) -> Quads:
+) -> FourStamps:
     """Bursts of exchanges from A to B, with a first one at one second."""
     rng = np.random.default_rng(seed)
     starts = np.arange(1.0, seconds, every) * S
@@ -60,7 +60,7 @@ def probed(
     answered = received + rng.uniform(10, 60, count) * US
     returned = answered + delay(path.back_ns)
     kept = rng.random(count) >= path.loss
-    return Quads(
+    return FourStamps(
         burst=burst[kept],
         sent_ns=np.rint(a.at(sent[kept])).astype(np.int64),
         received_ns=np.rint(b.at(received[kept])).astype(np.int64),

@@ -157,7 +157,7 @@ def test_a_jump_splits_what_is_known() -> None:
     quads = probed(REFERENCE, before, path, seconds=600)
     later = probed(REFERENCE, after, path, seconds=600, seed=2)
     late = quads.burst >= 10
-    mixed = gates.Quads.concat([quads.take(~late), later.take(later.burst >= 10)])
+    mixed = gates.FourStamps.concat([quads.take(~late), later.take(later.burst >= 10)])
     at_jump = 290 * S
     model = solve(
         [Link(a="a", b="b", gates=gates.of_probes(mixed))], "a", span=span(REFERENCE, 600), jumps={"a": [at_jump]}
@@ -176,7 +176,7 @@ def test_a_drift_that_changes_is_followed() -> None:
     fast = Clock(drift=3e-5)
     slow = Clock(offset_ns=float(fast.at(np.array([300 * S]))[0]) - 300 * S)
     first, second = probed(REFERENCE, fast, path, seconds=600), probed(REFERENCE, slow, path, seconds=600, seed=5)
-    both = gates.Quads.concat([first.take(first.sent_ns < 300 * S), second.take(second.sent_ns >= 300 * S)])
+    both = gates.FourStamps.concat([first.take(first.sent_ns < 300 * S), second.take(second.sent_ns >= 300 * S)])
     model = solve([Link(a="a", b="b", gates=gates.of_probes(both))], "a", span=span(REFERENCE, 600))
     at, true = truth(REFERENCE, fast, 600)
     true = np.where(at < 300 * S, true, truth(REFERENCE, slow, 600)[1])

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.derive.python.loop_source import (
-    Loop,
     Role,
+    SourceLoop,
     feeds,
     loops_around,
     role_of_line,
@@ -371,14 +371,14 @@ for epoch in range(9):
 @pytest.mark.parametrize(
     ("line", "loops"),
     [
-        (8, (Loop(5, 7, 8), Loop(2, 2, 13))),
-        (4, (Loop(2, 2, 13),)),
-        (12, (Loop(11, 11, 12),)),
+        (8, (SourceLoop(5, 7, 8), SourceLoop(2, 2, 13))),
+        (4, (SourceLoop(2, 2, 13),)),
+        (12, (SourceLoop(11, 11, 12),)),
         (1, ()),
     ],
     ids=["inner", "outer", "function", "none"],
 )
-def test_loops_around_a_line(line: int, loops: tuple[Loop, ...]) -> None:
+def test_loops_around_a_line(line: int, loops: tuple[SourceLoop, ...]) -> None:
     """Innermost first, within the line's own function, each with the last line of its head."""
     assert loops_around(NESTED, line) == loops
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 from tests.derive.stack_profiles import of_samples
 
-from stepscope.derive.stacks.interpreter_runs import Chains, Run, filled
+from stepscope.derive.stacks.interpreter_runs import InterpreterRun, SampledChains, filled
 from stepscope.derive.stacks.splice import FAR_NS, NEAR_NS, spliced
 from stepscope.tables.made_frames import NOT_SAMPLED
 from stepscope.tables.stacks import Frame, FrameKind, StackFlag, StackProfile
@@ -134,8 +134,8 @@ def test_the_thread_that_samples_is_named_as_before() -> None:
 
 def test_recursion_is_in_doubt_unless_a_sample_tells() -> None:
     """Functions that call themselves stand in samples more than once."""
-    chains = Chains([(MODULE, CALL), (MODULE, CALL, CALL)])
-    runs = [Run(CALL, alone=False)]
+    chains = SampledChains([(MODULE, CALL), (MODULE, CALL, CALL)])
+    runs = [InterpreterRun(CALL, alone=False)]
     assert filled(runs, [], chains, rooted=True).whole == (False,)
     told = filled(runs, [(MODULE, CALL, CALL)], chains, rooted=True)
     assert told.parts == ((MODULE, CALL),)

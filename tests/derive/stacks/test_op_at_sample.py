@@ -11,7 +11,7 @@ from tests.derive.stack_profiles import of_samples
 
 from stepscope.derive.graph.index import GraphIndex
 from stepscope.derive.stacks import op_at_sample
-from stepscope.derive.stacks.op_at_sample import NEAR_NS, OpTimeline, Run, Told, with_ops_at_samples
+from stepscope.derive.stacks.op_at_sample import NEAR_NS, OpAnswer, OpRun, OpTimeline, with_ops_at_samples
 from stepscope.derive.stacks.op_of_pool_thread import OP_TRACE, with_ops_of_pool_threads
 from stepscope.readers.optrace_builder import OpTraceBuilder
 from stepscope.tables.optrace import OpTrace, PlaneKind, TraceSource
@@ -49,7 +49,7 @@ def traced(*ops: tuple[int, str, float, float]) -> OpTrace:
     return builder.build()
 
 
-def told(trace: OpTrace, profile: StackProfile) -> tuple[list[tuple[Frame, ...]], list[Told]]:
+def told(trace: OpTrace, profile: StackProfile) -> tuple[list[tuple[Frame, ...]], list[OpAnswer]]:
     """(stacks, how the ops of samples in generated code are known)."""
     (found,), (how,) = with_ops_at_samples([profile], {7: OpTimeline([trace])})
     return [found.frames_of(stack) for stack in found.samples.stack.tolist()], how
@@ -80,7 +80,7 @@ def test_threads_whose_number_is_cut_to_32_bits_are_found() -> None:
     plane = builder.plane("/host:CPU", PlaneKind.HOST)
     line = builder.line(plane, "tf_Compute", line_id=op_at_sample.line_ids(FIRST)[1])
     builder.event(line, "MatMul:_MklMatMul", 10 * MS, 10 * MS)
-    assert told(builder.build(), pooled((12, IN_POOL, FIRST)))[1] == [Told.EXACT]
+    assert told(builder.build(), pooled((12, IN_POOL, FIRST)))[1] == [OpAnswer.EXACT]
 
 
 def test_an_eager_op_without_an_event_of_its_own_is_that_of_its_call() -> None:
@@ -94,7 +94,7 @@ def test_an_eager_op_without_an_event_of_its_own_is_that_of_its_call() -> None:
     stacks, how = told(eager, pooled((12, stack, MAIN), (15, IN_POOL, 0), (32, stack, MAIN)))
     assert stacks[0] == (START, cc("TFE_Py_FastPathExecute_C"), op("MatMul"), CODE)
     assert stacks[1][2] == op("MatMul:_MklMatMul")
-    assert how == [Told.EXACT, Told.ALONE, Told.NO_TRACE]
+    assert how == [OpAnswer.EXACT, OpAnswer.ALONE, OpAnswer.NO_TRACE]
 
 
 TWO = traced(
@@ -118,7 +118,7 @@ def test_the_op_is_that_of_the_thread_that_waits() -> None:
         (START, WORKER, backward, POOL, PART, CODE),
         (START, WORKER, DEVICE, backward, KERNEL, PART, CODE),
     ]
-    assert how == [Told.EXACT] * 3
+    assert how == [OpAnswer.EXACT] * 3
 
 
 def test_what_is_exact_is_not_approximate_and_has_no_op_of_samples() -> None:
@@ -136,14 +136,14 @@ def test_the_only_op_of_onednn_s_that_ran() -> None:
     """What only calls others, and what has oneDNN run nothing, is none of the ops that it may be."""
     stacks, how = told(TWO, pooled((35, IN_POOL, 0)))
     assert stacks == [(START, WORKER, op("dense/MatMul:_MklNativeFusedMatMul"), POOL, PART, CODE)]
-    assert how == [Told.ALONE]
+    assert how == [OpAnswer.ALONE]
 
 
 def test_of_several_ops_none_is_guessed() -> None:
     """Nor is one made up where none ran, or where nothing was traced."""
     stacks, how = told(TWO, pooled((12, IN_POOL, 0), (25, IN_POOL, 0), (200, IN_POOL, 0)))
     assert stacks == [IN_POOL] * 3
-    assert how == [Told.AMBIGUOUS, Told.NONE, Told.NO_TRACE]
+    assert how == [OpAnswer.AMBIGUOUS, OpAnswer.NONE, OpAnswer.NO_TRACE]
 
 
 def test_of_several_ops_the_one_that_runs_that_primitive() -> None:
@@ -156,27 +156,35 @@ def test_of_several_ops_the_one_that_runs_that_primitive() -> None:
         (SECOND, "grad:_MklNativeConv2DBackpropInput", 10, 10),
         (SECOND, "grad:_MklNativeConv2DBackpropInput", far, 10),
     )
-    assert told(late, pooled(proof, (far + 1, IN_POOL, 0)))[1] == [Told.EXACT, Told.PRIMITIVE]
+    assert told(late, pooled(proof, (far + 1, IN_POOL, 0)))[1] == [OpAnswer.EXACT, OpAnswer.PRIMITIVE]
     both = (13, IN_POOL, SECOND)
-    assert told(late, pooled(proof, both, (far + 1, IN_POOL, 0)))[1] == [Told.EXACT, Told.EXACT, Told.AMBIGUOUS]
+    assert told(late, pooled(proof, both, (far + 1, IN_POOL, 0)))[1] == [
+        OpAnswer.EXACT,
+        OpAnswer.EXACT,
+        OpAnswer.AMBIGUOUS,
+    ]
 
 
 @pytest.mark.parametrize(
     ("at", "stack", "how"),
-    [(15, IN_POOL, Told.BESIDE), (15, (START, WORKER, POOL, PRODUCT, CODE), Told.AMBIGUOUS), (21, IN_POOL, Told.NONE)],
+    [
+        (15, IN_POOL, OpAnswer.BESIDE),
+        (15, (START, WORKER, POOL, PRODUCT, CODE), OpAnswer.AMBIGUOUS),
+        (21, IN_POOL, OpAnswer.NONE),
+    ],
     ids=["same-run", "another-primitive", "run-is-over"],
 )
 def test_the_thread_s_samples_beside_tell_while_the_op_still_runs(
-    at: float, stack: tuple[Frame, ...], how: Told
+    at: float, stack: tuple[Frame, ...], how: OpAnswer
 ) -> None:
     """The same part of the same run of the op; not another primitive, nor after its end."""
-    assert told(TWO, pooled((12, IN_POOL, FIRST), (at, stack, 0)))[1] == [Told.EXACT, how]
+    assert told(TWO, pooled((12, IN_POOL, FIRST), (at, stack, 0)))[1] == [OpAnswer.EXACT, how]
 
 
 def test_samples_beside_that_differ_tell_nothing() -> None:
     """Between two ops that ran at once the thread may have worked for either."""
     samples = pooled((12, IN_POOL, FIRST), (14, IN_POOL, 0), (16, IN_POOL, SECOND))
-    assert told(TWO, samples)[1] == [Told.EXACT, Told.AMBIGUOUS, Told.EXACT]
+    assert told(TWO, samples)[1] == [OpAnswer.EXACT, OpAnswer.AMBIGUOUS, OpAnswer.EXACT]
 
 
 def test_inside_of_an_op_that_others_are_nested_in() -> None:
@@ -190,7 +198,7 @@ def test_a_thread_without_ops_of_that_moment_is_not_believed() -> None:
     """What its stack led to may be left of an earlier call: the op is the one that ran."""
     stacks, how = told(TWO, pooled((35, IN_POOL, MAIN)))
     assert stacks[0][2] == op("dense/MatMul:_MklNativeFusedMatMul")
-    assert how == [Told.ALONE]
+    assert how == [OpAnswer.ALONE]
 
 
 def test_the_op_has_the_line_that_made_it_or_its_layer() -> None:
@@ -201,7 +209,7 @@ def test_the_op_has_the_line_that_made_it_or_its_layer() -> None:
     graph.op("dense/MatMul", "MatMul", layer=tables.layer("dense", line=5))
     ops = OpTimeline([], GraphIndex(tables.worker()))
     names = ("own/MatMul", "dense/MatMul", "elsewhere")
-    frames = [ops.frame(Run(0, 1, name, "_MklNativeMatMul")) for name in names]
+    frames = [ops.frame(OpRun(0, 1, name, "_MklNativeMatMul")) for name in names]
     assert [(frame.file, frame.line) for frame in frames] == [(FILE, 40), (FILE, 5), ("", 0)]
     assert frames[0].function == "own/MatMul:_MklNativeMatMul"
 

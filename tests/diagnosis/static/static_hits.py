@@ -9,7 +9,7 @@ from stepscope.causes.host.line_heat import HotLines
 from stepscope.check.hits import CheckSeverity, FixPlan, Hit, Span
 from stepscope.check.rule import Rule
 from stepscope.check.run import findings
-from stepscope.diagnosis.static.join import Joined, join
+from stepscope.diagnosis.static.join import JoinedFindings, join
 from stepscope.diagnosis.static.static_check import StaticHit
 from stepscope.tables.findings import Cause, Checked, Finding, PipelineStage, Symptom
 
@@ -63,7 +63,9 @@ def hit(
     )
 
 
-def joined(job: Job, *static: StaticHit, run: tuple[Finding, ...] = (), checked: tuple[Checked, ...] = ()) -> Joined:
+def joined(
+    job: Job, *static: StaticHit, run: tuple[Finding, ...] = (), checked: tuple[Checked, ...] = ()
+) -> JoinedFindings:
     """What becomes of findings."""
     view = job.view()
     return join(view, run, checked, static, HotLines(view))

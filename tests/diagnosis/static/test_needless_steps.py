@@ -8,7 +8,7 @@ from tests.detectors.jobs import STEPS, keras_fit
 from tests.diagnosis.static.static_hits import hit, joined
 
 from stepscope.check.hits import Excess, Span
-from stepscope.diagnosis.static.join import Joined
+from stepscope.diagnosis.static.join import JoinedFindings
 from stepscope.tables.findings import Cost, Finding
 from stepscope.tables.place import Place
 
@@ -16,7 +16,7 @@ FIT = 50
 """Line of the call of fit."""
 
 
-def of_fit(size: int, *, line: int = FIT, run: tuple[Finding, ...] = ()) -> Joined:
+def of_fit(size: int, *, line: int = FIT, run: tuple[Finding, ...] = ()) -> JoinedFindings:
     """A fit with batches of this size, in which the source counts samples and takes them for batches of 32."""
     job = keras_fit(80 * MS)
     job.batch(0, size=size, samples=size * STEPS, steps=STEPS)

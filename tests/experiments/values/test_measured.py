@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stepscope.experiments.values import measured
-from stepscope.experiments.values.claims import Claim, Place
+from stepscope.experiments.values.claims import Claim, LineOps
 from stepscope.model.report.op_table import OpTable, OpTime
 
 CLAIM = Claim(
@@ -13,7 +13,7 @@ CLAIM = Claim(
     ratio=0.8,
     text="",
     remedy="",
-    places=(Place(file="train.py", line=3, function="", ratio=0.6), Place(file="", line=0, function="", ratio=0.2)),
+    places=(LineOps(file="train.py", line=3, function="", ratio=0.6), LineOps(file="", line=0, function="", ratio=0.2)),
     ops=("lookup/MatMul", "grad/MatMul"),
     needless=(("lookup/MatMul", 1.0), ("grad/MatMul", 0.5)),
 )

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from stepscope.machine.replay import replay_process
-from stepscope.machine.replay.replay_process import Said
+from stepscope.machine.replay.replay_process import ReplayLine
 from stepscope.model.session.replays import RecipeOrder, ReplayInput, ReplayNode, ReplayOrder, ReplayPart
 
 pytestmark = [pytest.mark.tf, pytest.mark.timeout(300)]
@@ -72,7 +72,7 @@ def others() -> list[str]:
 
 
 @pytest.fixture(name="said", params=others(), scope="module")
-def _said(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Said, ...]:
+def _said(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[ReplayLine, ...]:
     """What is measured in a home that stays empty."""
     home = tmp_path_factory.mktemp("home")
     part = ReplayPart(threads=1, roofs=True, recipes=RECIPES)
@@ -83,7 +83,7 @@ def _said(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return lines
 
 
-def test_ops_are_measured(said: tuple[Said, ...]) -> None:
+def test_ops_are_measured(said: tuple[ReplayLine, ...]) -> None:
     """Fused ops, gathers, lists of inputs, constants, types that no input shows: each has a time."""
     times = {line.key: line for line in said if line.what == "op"}
     for key in ("product", "gather", "concat", "cast", "half", "definite"):
@@ -91,7 +91,7 @@ def test_ops_are_measured(said: tuple[Said, ...]) -> None:
         assert 0 < times[key].fastest_ns <= times[key].median_ns <= times[key].slow_ns
 
 
-def test_what_cannot_be_run_says_why(said: tuple[Said, ...]) -> None:
+def test_what_cannot_be_run_says_why(said: tuple[ReplayLine, ...]) -> None:
     """An op that this TensorFlow lacks, one with an unknown attribute, one of shapes that do not fit."""
     problems = {line.key: line.problem for line in said if line.what == "op" and line.problem}
     assert set(problems) == {"unknown", "lacking", "unequal"}
@@ -99,7 +99,7 @@ def test_what_cannot_be_run_says_why(said: tuple[Said, ...]) -> None:
     assert "not known" in problems["lacking"]
 
 
-def test_roofs_are_measured(said: tuple[Said, ...]) -> None:
+def test_roofs_are_measured(said: tuple[ReplayLine, ...]) -> None:
     """Products, memory, copies and the fixed cost have figures."""
     (roofs,) = [line.roofs() for line in said if line.what == "roofs"]
     assert min(roofs.flops_per_s, roofs.memory_bytes_per_s, roofs.fixed_ns, *(rate for _, rate in roofs.copies)) > 0

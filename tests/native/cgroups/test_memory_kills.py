@@ -9,7 +9,7 @@ import pytest
 from stepscope.native.cgroups import memory_kills
 from stepscope.native.cgroups.kill_watch import LATE_NS, KillWatch
 from stepscope.native.kernel import kernel_log
-from stepscope.native.kernel.kernel_log import Killed
+from stepscope.native.kernel.kernel_log import KilledProcess
 
 JOB, OTHER = 4321, 77
 S = 1_000_000_000
@@ -31,9 +31,9 @@ def kills(root: Path, *, host: int, group: int | None = None) -> None:
 
 
 @pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> list[Killed]:
+def log(monkeypatch: pytest.MonkeyPatch) -> list[KilledProcess]:
     """What the kernel's log says: its last entry; at first it may not be read."""
-    said = [Killed()]
+    said = [KilledProcess()]
     monkeypatch.setattr(kernel_log, "killed", lambda _: said[-1])
     return said
 
@@ -69,7 +69,7 @@ def watched(root: Path, *, ended_ns: int, host: int, group: int | None = None, c
     return watch.basis(ended_ns, {JOB}, counted=counted)
 
 
-def test_the_group_of_the_job_says_whose_kill_it_was(tmp_path: Path, log: list[Killed]) -> None:
+def test_the_group_of_the_job_says_whose_kill_it_was(tmp_path: Path, log: list[KilledProcess]) -> None:
     """A kill in another group of the host is not the job's; in its own it is, or may be, if just before the end."""
     del log
     assert watched(tmp_path, ended_ns=3 * S, host=12, group=0) == ""
@@ -79,25 +79,25 @@ def test_the_group_of_the_job_says_whose_kill_it_was(tmp_path: Path, log: list[K
     assert watched(tmp_path, ended_ns=3 * S, host=13, group=1, counted=False) == ""
 
 
-def test_only_where_no_group_counts_the_host_does(tmp_path: Path, log: list[Killed]) -> None:
+def test_only_where_no_group_counts_the_host_does(tmp_path: Path, log: list[KilledProcess]) -> None:
     """A process in the root group of version 2 has no counter of its own."""
     del log
     assert watched(tmp_path, ended_ns=3 * S, host=13) == "host"
     assert watched(tmp_path, ended_ns=2 * S + LATE_NS + 1, host=13) == ""
 
 
-def test_the_kernels_log_decides(tmp_path: Path, log: list[Killed]) -> None:
+def test_the_kernels_log_decides(tmp_path: Path, log: list[KilledProcess]) -> None:
     """It names the job, or it is whole and names only others; a log with holes leaves it to the counters."""
     for said, expected in (
-        (Killed(frozenset({JOB}), whole=False), "log"),
-        (Killed(frozenset({OTHER}), whole=True), ""),
-        (Killed(frozenset({OTHER}), whole=False), "group"),
+        (KilledProcess(frozenset({JOB}), whole=False), "log"),
+        (KilledProcess(frozenset({OTHER}), whole=True), ""),
+        (KilledProcess(frozenset({OTHER}), whole=False), "group"),
     ):
         log.append(said)
         assert watched(tmp_path, ended_ns=3 * S, host=13, group=1) == expected
 
 
-def test_a_group_that_is_first_seen_while_the_job_runs(tmp_path: Path, log: list[Killed]) -> None:
+def test_a_group_that_is_first_seen_while_the_job_runs(tmp_path: Path, log: list[KilledProcess]) -> None:
     """A job that was moved to another group counts there, not in that of its launcher, and from when it was seen."""
     del log
     kills(tmp_path, host=12, group=0)

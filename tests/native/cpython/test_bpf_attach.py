@@ -14,7 +14,7 @@ import pytest
 
 from stepscope.native.cpython import bpf_program, layout_check
 from stepscope.native.cpython.bpf_attach import FrameWatch
-from stepscope.native.cpython.bpf_program import LAYOUTS, Watched
+from stepscope.native.cpython.bpf_program import LAYOUTS, WatchedFrame
 from stepscope.native.kernel import perf
 from stepscope.native.windows.native_decode import CPU
 from stepscope.native.windows.native_window import NativeWindow
@@ -65,14 +65,14 @@ def test_frames_belong_to_loops() -> None:
     one, last = marks(layout), marks(layout, entry=True)
     tid, row = bpf_program.rows_of(layout, told(5, [(10, 11, one), (20, 21, last), (30, 31, last)]))
     assert (tid, row.at_ns, row.whole) == (5, 7, True)
-    assert row.loops == ((Watched(10, 11), Watched(20, 21)), (Watched(30, 31),))
+    assert row.loops == ((WatchedFrame(10, 11), WatchedFrame(20, 21)), (WatchedFrame(30, 31),))
     for version in ((3, 12), (3, 13)):
         layout = LAYOUTS[version]
         one, own = marks(layout), marks(layout, owner=3)
         _, row = bpf_program.rows_of(
             layout, told(5, [(10, 11, one), (20, 21, one), (0, 0, own), (30, 31, one), (0, 0, own)])
         )
-        assert row.loops == ((Watched(10, 11), Watched(20, 21)), (Watched(30, 31),))
+        assert row.loops == ((WatchedFrame(10, 11), WatchedFrame(20, 21)), (WatchedFrame(30, 31),))
         assert row.whole
 
 
@@ -81,7 +81,7 @@ def test_a_row_that_breaks_off_is_not_whole() -> None:
     layout = LAYOUTS[3, 11]
     frames = [(10, 11, marks(layout, entry=True)), (20, 21, marks(layout))]
     _, row = bpf_program.rows_of(layout, told(5, frames, rest=99))
-    assert (row.loops, row.whole) == (((Watched(10, 11),),), False)
+    assert (row.loops, row.whole) == (((WatchedFrame(10, 11),),), False)
     _, row = bpf_program.rows_of(layout, told(5, frames))
     assert not row.whole
 
@@ -101,7 +101,7 @@ def test_each_frame_of_310_has_a_loop_of_its_own() -> None:
     """Its instruction is a number, the line beside it is left out; before the first it is less than 0."""
     frames = [(10, 3 | 7 << 32, 0), (20, 0xFFFFFFFF, 0)]
     _, row = bpf_program.rows_of(LAYOUTS[3, 10], told(5, frames))
-    assert row == (7, ((Watched(10, 3),), (Watched(20, -1),)), True)
+    assert row == (7, ((WatchedFrame(10, 3),), (WatchedFrame(20, -1),)), True)
     _, row = bpf_program.rows_of(LAYOUTS[3, 10], told(5, frames, rest=99))
     assert not row.whole
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.native.cpython.frame_gaps import Beds, Seen
+from stepscope.native.cpython.frame_gaps import Beds, SeenFrame
 from stepscope.native.formats.python_code import PythonCode
 
 SIZES = {"outer": 100, "caller": 128, "twin": 128, "inner": 96, "__init__": 104, "A.__init__": 104}
@@ -23,16 +23,16 @@ def code(name: str) -> PythonCode:
     return PythonCode("/x.py", name, 1, address + 10, 50, b"", inside=True, address=address, frame_size=SIZES[name])
 
 
-def seen(name: str, offset: int, *, before: int = CALL, leaf: bool = False) -> Seen:
-    return Seen(before, offset, code(name), START + offset, leaf)
+def seen(name: str, offset: int, *, before: int = CALL, leaf: bool = False) -> SeenFrame:
+    return SeenFrame(before, offset, code(name), START + offset, leaf)
 
 
-def names(beds: Beds, one: Seen) -> tuple[str, ...] | None:
+def names(beds: Beds, one: SeenFrame) -> tuple[str, ...] | None:
     found = beds.callers(one)
     return None if found is None else tuple(caller.function for caller in found)
 
 
-def beds(*rows: Seen) -> Beds:
+def beds(*rows: SeenFrame) -> Beds:
     return Beds(rows, lambda one: frozenset(USES[one.function]), lambda _frame, _code: None)
 
 
@@ -48,7 +48,7 @@ def test_a_row_of_callers() -> None:
 
 
 @pytest.mark.parametrize("missing", [OUTER, CALLER], ids=["outermost", "between"])
-def test_a_gap_says_nothing(missing: Seen) -> None:
+def test_a_gap_says_nothing(missing: SeenFrame) -> None:
     """Nobody saw what lies there."""
     assert names(beds(*{OUTER, CALLER, INNER} - {missing}), INNER) is None
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from stepscope.native.cpython.python_frames import PythonFrames, Running
+from stepscope.native.cpython.python_frames import PythonFrames, RunningFunction
 from stepscope.native.cpython.python_memory import Memory, codes_of
 from stepscope.native.formats.perf_data import Sample
 from stepscope.native.formats.python_code import LAYOUTS, read_code
-from stepscope.native.formats.unwind import Loop, Walk
+from stepscope.native.formats.unwind import InterpreterLoop, Walk
 
 if TYPE_CHECKING:
     from stepscope.native.memory.address_space import AddressSpace
@@ -64,7 +64,7 @@ def stack(*loops: tuple[CodeType, int, int], frames: tuple[int, ...] = ()) -> tu
     made = []
     for i, (code, offset, stale) in enumerate(loops):
         registers = {KEPT: inside(code, offset), STALE: stale, POINTER: frames[i] if frames else frame_of(code)}
-        made.append(Loop(i, registers))
+        made.append(InterpreterLoop(i, registers))
         words += [id(code), *[0] * (FRAME // 8 - 1)]
     pointers = tuple(BASE + FRAME * i for i in range(len(loops) + 1))
     sample = Sample(0, 1, 1, 1, 0, 0, 1, (), (), b"", (), memoryview(struct.pack(f"<{len(words)}Q", *words)))
@@ -87,7 +87,7 @@ def test_functions_and_lines(memory: Memory) -> None:
     places = PythonFrames(codes_of(space(), memory), stacks)
     leaf, root = places.running(*stacks[0])
     alone = not LAYOUTS[VERSION].inside
-    assert leaf == Running(json.__file__, "dumps", end[1], alone)
+    assert leaf == RunningFunction(json.__file__, "dumps", end[1], alone)
     assert root is not None
     assert (root.function, root.alone, first[2] is not None) == ("loads", alone, True)
     memory.close()
@@ -108,8 +108,8 @@ def test_places_that_do_not_agree_say_nothing(memory: Memory) -> None:
     agree = [stack((code, 4, inside(code, 6))) for code in (DUMPS, LOADS) * 10]
     differ = stack((DUMPS, 4, inside(LOADS, 6)))
     places = PythonFrames(codes_of(space(), memory), [*agree, differ])
-    assert places.running(*differ) == (Running("", "", 0, alone=False),)
-    assert places.running(*agree[0])[0] == Running(json.__file__, "dumps", 0, alone=False)
+    assert places.running(*differ) == (RunningFunction("", "", 0, alone=False),)
+    assert places.running(*agree[0])[0] == RunningFunction(json.__file__, "dumps", 0, alone=False)
 
 
 def test_one_function_in_a_loop(memory: Memory) -> None:

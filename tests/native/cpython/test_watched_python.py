@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from stepscope.native.cpython.bpf_program import ThreadFrames, Watched
-from stepscope.native.cpython.python_frames import Running
+from stepscope.native.cpython.bpf_program import ThreadFrames, WatchedFrame
+from stepscope.native.cpython.python_frames import RunningFunction
 from stepscope.native.cpython.watched_python import BEGINS_OR_ENDS, WatchedPython
 from stepscope.native.formats.python_code import PythonCode
-from stepscope.native.formats.unwind import Loop, Walk
+from stepscope.native.formats.unwind import InterpreterLoop, Walk
 
 if TYPE_CHECKING:
     from stepscope.native.cpython.bpf_attach import FrameWatch
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 NAMES = {1000: "step", 2000: "fit", 3000: "main"}
 LINE_10 = bytes([0x80 | 13 << 3 | 7, 20, 0x80 | 13 << 3 | 7, 0])
 """Eight units of line 10 and eight more, as CPython 3.11 writes them."""
-STEP, FIT, MAIN = (Watched(address, address + 104) for address in NAMES)
-GONE = Watched(4000, 4104)
-OLD = Running("/x.py", "old", 3, alone=False)
+STEP, FIT, MAIN = (WatchedFrame(address, address + 104) for address in NAMES)
+GONE = WatchedFrame(4000, 4104)
+OLD = RunningFunction("/x.py", "old", 3, alone=False)
 SAMPLE = cast("Sample", SimpleNamespace(tid=7, at_ns=5))
 
 
@@ -34,16 +34,20 @@ def at(address: int) -> PythonCode | None:
     return PythonCode("/x.py", name, 0, address + 100, 32, LINE_10, inside=True, address=address, frame_size=96)
 
 
-def run(function: str, *callers: str) -> Running:
-    return Running("/x.py", function, 10, alone=True, callers=tuple(("/x.py", caller, 10) for caller in callers))
+def run(function: str, *callers: str) -> RunningFunction:
+    return RunningFunction(
+        "/x.py", function, 10, alone=True, callers=tuple(("/x.py", caller, 10) for caller in callers)
+    )
 
 
 def walk(*frames: int, whole: bool = True) -> Walk:
-    loops = tuple(Loop(frame, {}) for frame in frames)
+    loops = tuple(InterpreterLoop(frame, {}) for frame in frames)
     return Walk(addresses=(1,) * 9, whole=whole, pointers=(1,) * 9, loops=loops)
 
 
-def found(row: ThreadFrames | None, stack: Walk, told: tuple[Running | None, ...]) -> tuple[Running | None, ...]:
+def found(
+    row: ThreadFrames | None, stack: Walk, told: tuple[RunningFunction | None, ...]
+) -> tuple[RunningFunction | None, ...]:
     watch = cast("FrameWatch", SimpleNamespace(row=lambda tid, at_ns: row if (tid, at_ns) == (7, 5) else None))
     codes = cast("Codes", SimpleNamespace(at=at))
     return WatchedPython(codes, watch).running(SAMPLE, stack, told)

@@ -56,7 +56,7 @@ def test_a_sample_without_registers() -> None:
     assert (sample.registers, bytes(sample.stack)) == ((), b"")
 
 
-def attempt(data: bytes) -> perf_data.Recorded | str:
+def attempt(data: bytes) -> perf_data.PerfRecording | str:
     """What is read of bytes, or the line that is said instead."""
     try:
         return perf_data.decode(data, "x.data")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.native.kernel.kernel_log import Killed, read
+from stepscope.native.kernel.kernel_log import KilledProcess, read
 
 FIRST = "5,0,0,-;Linux version 6.18.44\n"
 SUMMARY = (
@@ -42,7 +42,7 @@ def at(seconds: float) -> int:
 )
 def test_who_was_killed(records: list[str], since: float, expected: set[int]) -> None:
     """Every kill since a time is named, and the log has all of that time."""
-    assert read(records, at(since)) == Killed(frozenset(expected), whole=True)
+    assert read(records, at(since)) == KilledProcess(frozenset(expected), whole=True)
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_what_came_and_what_went(holder: Holder, monkeypatch: pytest.MonkeyPatch
     if scans and not page_scan.can_scan():
         pytest.skip("this kernel cannot scan the page map (Linux 6.7)")
     monkeypatch.setattr(page_scan, "can_scan", lambda: scans)
-    pace = page_scan.Pace()
+    pace = page_scan.PacedCalls()
     first = page_looks.look(holder.process.pid, pace)
     holder.tell("more")
     second = page_looks.look(holder.process.pid, pace)
@@ -83,7 +83,7 @@ def test_a_process_of_too_much_address_space_is_refused(holder: Holder, monkeypa
     monkeypatch.setattr(page_scan, "can_scan", lambda: False)
     monkeypatch.setattr(page_looks, "MAX_PAGES", 100)
     with pytest.raises(FormatError, match=r"more than 100 pages of address space; needs Linux 6\.7"):
-        page_looks.look(holder.process.pid, page_scan.Pace())
+        page_looks.look(holder.process.pid, page_scan.PacedCalls())
 
 
 def test_the_highest_moment_is_kept(holder: Holder) -> None:

@@ -106,7 +106,7 @@ def test_a_look_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_calls_are_made_at_once() -> None:
     """With a priority above everybody's, which is given back, also where the call fails; without rights as usual."""
     usual = os.sched_getscheduler(0)
-    pace = page_scan.Pace()
+    pace = page_scan.PacedCalls()
     within = pace(lambda: os.sched_getscheduler(0))
     assert within == (os.SCHED_FIFO if pace.realtime.allowed else usual)
     assert os.sched_getscheduler(0) == usual
@@ -121,7 +121,7 @@ def test_reader_without_rights_rests(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[int] = []
     monkeypatch.setattr("stepscope.native.memory.page_scan.time.thread_time_ns", lambda: now["cpu"])
     monkeypatch.setattr("stepscope.native.memory.page_scan.time.sleep", lambda _: slept.append(now["cpu"]))
-    pace = page_scan.Pace()
+    pace = page_scan.PacedCalls()
     pace.realtime.allowed = False
     for _ in range(20):
         pace(lambda: now.update(cpu=now["cpu"] + 100_000))

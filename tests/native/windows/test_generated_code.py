@@ -12,7 +12,7 @@ import pytest
 
 from stepscope.native.kernel import perf
 from stepscope.native.windows.native_decode import CPU, UNREADABLE_MEMORY
-from stepscope.native.windows.native_window import NativeWindow, Taken
+from stepscope.native.windows.native_window import NativeWindow, WindowResult
 from stepscope.tables.stacks import FrameKind, StackFlag
 
 PROGRAM = """
@@ -41,7 +41,7 @@ while True:
 """
 
 
-def sampled(tmp_path: Path, *arguments: str) -> tuple[Taken, list[int]]:
+def sampled(tmp_path: Path, *arguments: str) -> tuple[WindowResult, list[int]]:
     """A window over the program, and what ``pthread_self()`` is in its two threads."""
     can = perf.abilities()
     if not can.perf or platform.machine() != "x86_64":

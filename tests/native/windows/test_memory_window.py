@@ -13,7 +13,7 @@ import pytest
 from stepscope.derive.stacks import memory_stacks
 from stepscope.native.kernel import perf
 from stepscope.native.windows.memory_window import ROUGH, MemoryWindow
-from stepscope.native.windows.native_window import Taken
+from stepscope.native.windows.native_window import WindowResult
 from stepscope.tables import made_frames
 from stepscope.tables.errors import CaptureError
 
@@ -55,7 +55,7 @@ def _pid(tmp_path: Path) -> Iterator[int]:
         process.stdout.close()
 
 
-def taken(pid: int, folder: Path) -> tuple[MemoryWindow, Taken]:
+def taken(pid: int, folder: Path) -> tuple[MemoryWindow, WindowResult]:
     window = MemoryWindow(pid, folder, perf.abilities(), RATES, 3.0)
     try:
         deadline = time.monotonic() + 60
@@ -67,7 +67,7 @@ def taken(pid: int, folder: Path) -> tuple[MemoryWindow, Taken]:
         window.close()
 
 
-def callers(seen: Taken, event: str) -> dict[str, float]:
+def callers(seen: WindowResult, event: str) -> dict[str, float]:
     """Bytes by the function of the user that called ``block``."""
     (profile,) = (one for one in seen.profiles if one.event == event)
     found: dict[str, float] = {}

@@ -16,7 +16,7 @@ from stepscope.native.memory.address_space import Range, Ranges, ends_in_indirec
 from stepscope.native.windows import memory_events
 from stepscope.native.windows.jit_map import JitMap
 from stepscope.native.windows.native_decode import ONEDNN_CODE, StackDecoder, event_of, root_to_leaf
-from stepscope.native.windows.switched_stack import MovedStacks
+from stepscope.native.windows.switched_stack import SwitchedStacks
 from stepscope.tables.records import Mapped, MemoryEvent
 from stepscope.tables.stacks import Frame, FrameKind, StackFlag
 
@@ -36,7 +36,7 @@ def call(*arguments: int) -> bytes:
     return b"\0" * 16 + struct.pack("<3Q", *arguments, *([0] * (3 - len(arguments))))
 
 
-def recorded() -> perf_data.Recorded:
+def recorded() -> perf_data.PerfRecording:
     file = PerfFile(EVENTS)
     file.mmap(0, HEAP, 0x1000, "[heap]", data=True)
     file.mmap(0, ANON, 0x2000, "//anon", data=True)
@@ -196,7 +196,7 @@ def through(pointer: int, *addresses: int) -> Walk:
 
 def test_callers_of_a_kernel_that_has_moved_its_stack() -> None:
     """They are of the sample nearest in time that was called through the same place of the thread's stack."""
-    moved = MovedStacks()
+    moved = SwitchedStacks()
     place = KEPT + unwind.PUSHED_BYTES + unwind.WORD
     moved.add(in_generated(100, 0), through(place, 1, 2, 3))
     moved.add(in_generated(200, 0), through(place, 1, 4, 3))
@@ -209,7 +209,7 @@ def test_callers_of_a_kernel_that_has_moved_its_stack() -> None:
 
 def test_nothing_is_invented_for_a_kernel_that_fits_nowhere() -> None:
     """Another place of the stack, another thread, a word that is no pointer: no callers."""
-    moved = MovedStacks()
+    moved = SwitchedStacks()
     moved.add(in_generated(100, 0), through(KEPT + unwind.PUSHED_BYTES + unwind.WORD, 1, 2, 3))
     assert moved.callers(in_generated(110, KEPT + 16)) == ()
     assert moved.callers(in_generated(110, KEPT, THREAD + 1)) == ()
@@ -218,7 +218,7 @@ def test_nothing_is_invented_for_a_kernel_that_fits_nowhere() -> None:
 
 def test_what_samples_before_and_after_share_further_out() -> None:
     """Nobody was called through that place: callers beyond it stay, as far as both neighbours have them alike."""
-    moved = MovedStacks()
+    moved = SwitchedStacks()
     for at_ns, inner in ((100, 4), (200, 5)):
         moved.add(in_generated(at_ns, 0), through(KEPT, 1, 2, inner, 7, 8))
     assert moved.callers(in_generated(150, KEPT + 16)) == (7, 8)

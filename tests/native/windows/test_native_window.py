@@ -24,7 +24,7 @@ from stepscope.native.kernel import bpf, perf
 from stepscope.native.kernel.release_calls import ReleaseCalls
 from stepscope.native.windows import native_window
 from stepscope.native.windows.memory_window import MemoryWindow
-from stepscope.native.windows.native_window import NativeWindow, Taken
+from stepscope.native.windows.native_window import NativeWindow, WindowResult
 from stepscope.tables.errors import CaptureError
 from stepscope.tables.records import MemoryEvent
 from stepscope.tables.stacks import StackFlag
@@ -57,11 +57,11 @@ def _pid() -> Iterator[int]:
         process.stdout.close()
 
 
-def taken(pid: int, folder: Path, seconds: float) -> Taken:
+def taken(pid: int, folder: Path, seconds: float) -> WindowResult:
     return taken_by(NativeWindow(pid, folder, perf.abilities(), RATES, seconds))
 
 
-def taken_by(window: NativeWindow) -> Taken:
+def taken_by(window: NativeWindow) -> WindowResult:
     try:
         deadline = time.monotonic() + 60
         while not window.poll(time.monotonic_ns()) and time.monotonic() < deadline:
@@ -240,7 +240,7 @@ def busy(*words: str) -> subprocess.Popen[bytes]:
     return process
 
 
-def quiet_window(pid: int, folder: Path, can: perf.Abilities) -> tuple[Taken, list[Sample]]:
+def quiet_window(pid: int, folder: Path, can: perf.Abilities) -> tuple[WindowResult, list[Sample]]:
     """A window of CPU time alone, and all samples that perf wrote."""
     window = NativeWindow(pid, folder, can, perf.Rates(cores=1.0, faults_per_s=0.0), 1.5)
     try:

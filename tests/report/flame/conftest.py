@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from tests.derive.stack_profiles import of_samples, of_text
 
-from stepscope.report.flame.graph import Compared, Graph, compare, graph
+from stepscope.report.flame.graph import ComparedProfiles, Graph, compare, graph
 from stepscope.tables.findings import Diagnostic
 from stepscope.tables.stacks import Frame, FrameKind, StackFlag, StackProfile, Thread
 
@@ -57,10 +57,10 @@ def shown() -> Graph:
 
 
 @pytest.fixture(scope="session")
-def pair() -> Callable[..., Compared]:
+def pair() -> Callable[..., ComparedProfiles]:
     """Two profiles; a tower that goes, or nothing at all, between them."""
 
-    def made(*, differs: bool) -> Compared:
+    def made(*, differs: bool) -> ComparedProfiles:
         base = {"main;step;matmul": 400, "main;input;decode": 201, "main;a": 10, "main;b": 11, "main;c": 7}
         before = base | ({"main;step;asm_exc_page_fault;clear_page": 300} if differs else {})
         one, other = (graph(of_text(stacks), source=name) for stacks, name in ((before, "before"), (base, "after")))

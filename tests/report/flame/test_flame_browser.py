@@ -10,7 +10,7 @@ import pytest
 from tests.report.browser import CHROMIUM, CONTRAST, FLAGS, Tab
 
 from stepscope.report.flame import page
-from stepscope.report.flame.graph import Compared, Graph
+from stepscope.report.flame.graph import ComparedProfiles, Graph
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -35,7 +35,9 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def files(shown: Graph, pair: Callable[..., Compared], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def files(
+    shown: Graph, pair: Callable[..., ComparedProfiles], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Path]:
     """A page of one profile and one of a difference."""
     folder = tmp_path_factory.mktemp("flame")
     made = {"one": page.render(shown), "two": page.render_compared(pair(differs=True))}

@@ -20,7 +20,7 @@ from tests.derive.stack_profiles import of_samples, of_text
 
 from stepscope.derive.stacks.op_of_pool_thread import OP_TRACE
 from stepscope.report.flame import page, payload, svg, text
-from stepscope.report.flame.graph import Compared, Graph, compare, graph, kind_shares, top_functions
+from stepscope.report.flame.graph import ComparedProfiles, Graph, compare, graph, kind_shares, top_functions
 from stepscope.report.flame.palette import _themes, style
 from stepscope.tables.stacks import Frame, FrameKind
 
@@ -86,11 +86,11 @@ def data_of(html: str) -> Data:
     return msgspec.json.decode(gzip.decompress(base64.b64decode(found[1])), type=Data)
 
 
-def pages(shown: Graph, pair: Callable[..., Compared]) -> dict[str, str]:
+def pages(shown: Graph, pair: Callable[..., ComparedProfiles]) -> dict[str, str]:
     return {"one": page.render(shown), "two": page.render_compared(pair(differs=True))}
 
 
-def test_pages_are_whole_and_load_nothing(shown: Graph, pair: Callable[..., Compared]) -> None:
+def test_pages_are_whole_and_load_nothing(shown: Graph, pair: Callable[..., ComparedProfiles]) -> None:
     """Balanced, ids once, no address, no handler, one script and one style sheet, both by hash."""
     for html in pages(shown, pair).values():
         checker = read(html)
@@ -147,7 +147,7 @@ def test_idle_is_said() -> None:
     assert "idle tasks are omitted: 75 %" in text.render(shown)
 
 
-def test_pictures_are_xml_with_every_box_named(shown: Graph, pair: Callable[..., Compared]) -> None:
+def test_pictures_are_xml_with_every_box_named(shown: Graph, pair: Callable[..., ComparedProfiles]) -> None:
     """Well-formed; widths of a row add up to the picture; each box has a title."""
     for picture in (svg.render(shown), svg.render_compared(pair(differs=True))):
         root = ET.fromstring(picture)
@@ -186,7 +186,7 @@ def test_too_many_samples_are_summed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "merged into [too small to draw]" in page.render(shown)
 
 
-def test_a_difference_is_said_and_drawn(pair: Callable[..., Compared]) -> None:
+def test_a_difference_is_said_and_drawn(pair: Callable[..., ComparedProfiles]) -> None:
     """The tower that is gone: named in the heading, the table and the data."""
     compared = pair(differs=True)
     html = page.render_compared(compared)
@@ -202,7 +202,7 @@ def test_a_difference_is_said_and_drawn(pair: Callable[..., Compared]) -> None:
     assert "clear_page  self 300 \u2192 0 (gone)" in said
 
 
-def test_no_difference_is_said(pair: Callable[..., Compared]) -> None:
+def test_no_difference_is_said(pair: Callable[..., ComparedProfiles]) -> None:
     """Nothing is claimed, and on what that rests is there."""
     compared = pair(differs=False)
     assert "<h1>No significant change in cpu</h1>" in page.render_compared(compared)

@@ -23,29 +23,29 @@ from stepscope.server.timelines import kept_timelines, timeline_build, timeline_
 from stepscope.server.timelines import timeline_queries as queries
 from stepscope.server.timelines.kept_timelines import Timelines
 from stepscope.store import optrace
-from stepscope.store.span_cache import Reader
+from stepscope.store.span_cache import MappedCache
 from stepscope.tables.errors import UsageError
 
 if TYPE_CHECKING:
     from stepscope.model.api.timeline import Timeline
 
 
-def opened(path: Path, tmp_path: Path) -> Reader:
+def opened(path: Path, tmp_path: Path) -> MappedCache:
     """Its timeline."""
     said: list[float] = []
     timeline_build.build(path, tmp_path / "cache", lambda ratio, _: said.append(ratio))
     assert said == sorted(said)
-    return Reader(tmp_path / "cache")
+    return MappedCache(tmp_path / "cache")
 
 
 @pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory) -> Reader:
+def reader(tmp_path_factory: pytest.TempPathFactory) -> MappedCache:
     """The timeline of the session with an op trace."""
     folder = tmp_path_factory.mktemp("traced")
     return opened(stored(folder, traced=True), folder)
 
 
-def test_every_thread_and_stream_has_a_track(reader: Reader) -> None:
+def test_every_thread_and_stream_has_a_track(reader: MappedCache) -> None:
     """The steps first; lanes by depth; names with their lines; what is not drawn is counted."""
     timeline = reader.index.timeline
     assert [(t.title.partition(" (")[0], t.kind, t.lanes) for t in timeline.tracks[:3]] == [
@@ -83,7 +83,7 @@ def marks(data: bytes) -> tuple[list[tuple[int, int]], dict[str, np.ndarray], in
 
 
 @pytest.mark.parametrize("level", [10, 18, 22, 26, 30])
-def test_tiles_show_every_span_once(reader: Reader, level: int) -> None:
+def test_tiles_show_every_span_once(reader: MappedCache, level: int) -> None:
     """At any level the counts of what begins in each tile add up to all spans of each lane."""
     size = 1 << (level + timeline_tiles.TILE_LOG2)
     tiles = range(min(400, reader.index.timeline.end_ns // size + 1))
@@ -100,7 +100,7 @@ def test_tiles_show_every_span_once(reader: Reader, level: int) -> None:
     assert found.tolist() == expected
 
 
-def test_a_tile_within_a_span_shows_it(reader: Reader) -> None:
+def test_a_tile_within_a_span_shows_it(reader: MappedCache) -> None:
     """The loop, which begins long before."""
     table, columns, begin, unit = marks(timeline_tiles.find(reader, 14, 60, 0).encoded())
     lane = reader.index.timeline.tracks[2].first_lane
@@ -126,7 +126,7 @@ def curves(data: bytes) -> tuple[list[tuple[int, int]], dict[str, np.ndarray]]:
     return [tuple(row) for row in table.tolist()], columns
 
 
-def test_a_span_says_what_led_to_it(reader: Reader) -> None:
+def test_a_span_says_what_led_to_it(reader: MappedCache) -> None:
     """A kernel its launch, the launch its kernel: by lane and row, of the right one of fifty; others have none."""
     stream = next(t for t in reader.index.timeline.tracks if t.kind == "stream")
     kernel = queries.span(reader, stream.first_lane, 7, 0)
@@ -155,7 +155,7 @@ def test_many_links_are_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("level", [14, 20, 24, 28, 34])
-def test_a_spike_is_in_every_level(reader: Reader, level: int) -> None:
+def test_a_spike_is_in_every_level(reader: MappedCache, level: int) -> None:
     """However far away: the highest point of the network is the one ms with 300 MB/s; all looks are counted."""
     series = reader.index.timeline.series
     number = next(i for i, one in enumerate(series) if one.key == "net-in")
@@ -175,7 +175,7 @@ def test_a_spike_is_in_every_level(reader: Reader, level: int) -> None:
     assert place == SPIKE_AT // size
 
 
-def test_resources_of_a_range(reader: Reader) -> None:
+def test_resources_of_a_range(reader: MappedCache) -> None:
     """Lowest, mean and highest; nothing of what was not sampled there."""
     whole = {row.key: row for row in timeline_series.ranges(reader, 0, 4_000_000_000).items}
     assert whole["net-in"].mean == pytest.approx(9.3 * MB / 4)
@@ -187,7 +187,7 @@ def test_resources_of_a_range(reader: Reader) -> None:
     assert timeline_series.ranges(reader, 5, 5).items == ()
 
 
-def test_search_finds_all_and_says_how_many(reader: Reader) -> None:
+def test_search_finds_all_and_says_how_many(reader: MappedCache) -> None:
     """By words in any case, by time, page by page."""
     found = queries.search(reader, "MATMUL dense", 10, 5)
     assert found.total == 50
@@ -198,7 +198,7 @@ def test_search_finds_all_and_says_how_many(reader: Reader) -> None:
     assert queries.search(reader, "matmul", 1_000, 5).items == ()
 
 
-def test_statistics_of_a_range_clip_what_reaches_out_of_it(reader: Reader) -> None:
+def test_statistics_of_a_range_clip_what_reaches_out_of_it(reader: MappedCache) -> None:
     """Half a callback counts half; lanes can be chosen."""
     begin = 5 * STEP
     found = queries.statistics(reader, begin, begin + 2 * STEP - 6 * MS, range(reader.lanes), 0, 100)
@@ -212,7 +212,7 @@ def test_statistics_of_a_range_clip_what_reaches_out_of_it(reader: Reader) -> No
         queries.statistics(reader, 0, S, range(99, 100), 0, 10)
 
 
-def test_statistics_of_all_are_those_of_every_span(reader: Reader) -> None:
+def test_statistics_of_all_are_those_of_every_span(reader: MappedCache) -> None:
     """Of whole lanes they are stored; one nanosecond less is added up of what is left."""
     end = reader.index.timeline.end_ns
     whole = queries.statistics(reader, 0, end, range(reader.lanes), 0, 100)
@@ -230,7 +230,7 @@ def test_statistics_of_all_are_those_of_every_span(reader: Reader) -> None:
     assert next(item for item in less.items if item.text == "fit").total_ns == loop.total_ns - 1
 
 
-def test_one_span_and_what_is_beside_it(reader: Reader) -> None:
+def test_one_span_and_what_is_beside_it(reader: MappedCache) -> None:
     """Before, behind, above, below, and its step."""
     thread = reader.index.timeline.tracks[2]
     found = queries.span(reader, thread.first_lane + 1, None, 5 * STEP + 3 * MS)
@@ -245,7 +245,7 @@ def test_one_span_and_what_is_beside_it(reader: Reader) -> None:
         queries.span(reader, thread.first_lane, 999_999, 0)
 
 
-def test_evidence_leads_to_its_place(reader: Reader) -> None:
+def test_evidence_leads_to_its_place(reader: MappedCache) -> None:
     """A name to a span of it in its step, a capture to its range, a step and a part of it to steps."""
     name = next(n for n in reader.index.names if n.text.startswith("Plot"))
     place = queries.evidence(reader, name.ref)
@@ -374,7 +374,7 @@ def test_a_step_that_stands_for_many_says_so(tmp_path: Path) -> None:
     assert any("only counted" in left.what for left in reader.index.timeline.left_out)
 
 
-def test_parts_of_a_step_lie_below_it(reader: Reader) -> None:
+def test_parts_of_a_step_lie_below_it(reader: MappedCache) -> None:
     """Call, callback and the loop's own time, each where it was; every span of the step says how the step divides."""
     (track,) = [track for track in reader.index.timeline.tracks if track.key == queries.PARTS]
     base = reader.base(track.first_lane)

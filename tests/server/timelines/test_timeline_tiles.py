@@ -38,7 +38,7 @@ def lanes() -> list[Marks]:
 
 
 @pytest.fixture(scope="module")
-def reader(lanes: list[Marks], tmp_path_factory: pytest.TempPathFactory) -> span_cache.Reader:
+def reader(lanes: list[Marks], tmp_path_factory: pytest.TempPathFactory) -> span_cache.MappedCache:
     """The same on disk, with the levels that are worth it."""
     folder = tmp_path_factory.mktemp("tiles") / "cache"
     with span_cache.Writer(folder) as writer:
@@ -49,7 +49,7 @@ def reader(lanes: list[Marks], tmp_path_factory: pytest.TempPathFactory) -> span
         names = tuple(SpanName(text=f"{i}", category="op") for i in range(NAMES))
         timeline = Timeline(state="ready", lanes_per_tile=LANES_PER_TILE)
         writer.finish(timeline, names, tracks=(), series=(), left_out=(), traces=())
-    return span_cache.Reader(folder)
+    return span_cache.MappedCache(folder)
 
 
 def drawn(data: bytes) -> dict[int, list[list[int]]]:
@@ -88,7 +88,7 @@ def alone(spans: Marks, exponent: int, begin: int, end: int) -> list[list[int]]:
 @pytest.mark.parametrize("many", [50, timeline_tiles.MANY], ids=["apart", "together"])
 @pytest.mark.parametrize("exponent", [0, 9, 14, 16, 17, 18, 19, 20, 23, 28, 46])
 def test_a_tile_is_what_its_lanes_show_alone(
-    reader: span_cache.Reader, lanes: list[Marks], exponent: int, many: int, monkeypatch: pytest.MonkeyPatch
+    reader: span_cache.MappedCache, lanes: list[Marks], exponent: int, many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At stored levels, between them and below them; what reaches in from before stands first, once."""
     monkeypatch.setattr(timeline_tiles, "MANY", many)
@@ -108,7 +108,7 @@ def test_a_tile_is_what_its_lanes_show_alone(
                 assert len(reaching) >= int(inside.any())
 
 
-def test_some_lanes_have_levels_and_some_have_none(reader: span_cache.Reader) -> None:
+def test_some_lanes_have_levels_and_some_have_none(reader: span_cache.MappedCache) -> None:
     """Else the test above would compare one way with itself."""
     assert [reader.stored(number, 46)[0] != span_cache.WHOLE for number in range(len(SPANS))] == [
         False, True, False, True, False, True,

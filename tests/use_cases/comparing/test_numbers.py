@@ -20,7 +20,7 @@ from stepscope.use_cases.comparing import numbers
 from stepscope.use_cases.comparing.numbers import Line
 
 
-def _of(made: Session) -> numbers.Numbers:
+def _of(made: Session) -> numbers.SessionNumbers:
     return numbers.of_view(Path("a"), SessionView(made))
 
 

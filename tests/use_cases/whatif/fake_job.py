@@ -10,14 +10,14 @@ from msgspec.structs import replace
 from tests.report.samples import clean
 
 from stepscope.experiments import combine
-from stepscope.experiments.blocks import Judged
+from stepscope.experiments.blocks import BlockVerdict
 from stepscope.launcher.peers import Contacts, Peer
 from stepscope.model.report.step_summary import Throughput
 from stepscope.tables.errors import CaptureError, TargetError
 from stepscope.use_cases.whatif import options, state
 from stepscope.use_cases.whatif.options import WhatIfOptions
-from stepscope.use_cases.whatif.recorded import Recorded
-from stepscope.use_cases.whatif.runs import NO_CAPTURES, Ran, Runner
+from stepscope.use_cases.whatif.recorded import RecordedRuns
+from stepscope.use_cases.whatif.runs import NO_CAPTURES, Runner, TrialRun
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +34,7 @@ class Made:
     changes: list[tuple[str, ...]] = field(default_factory=list)
     """What was in effect in each run that was made."""
     lines: list[str] = field(default_factory=list)
-    reports: dict[str, Ran] = field(default_factory=dict)
+    reports: dict[str, TrialRun] = field(default_factory=dict)
     """Runs by session."""
 
 
@@ -61,7 +61,7 @@ class FakeRunner(Runner, frozen=True, kw_only=True):
         seconds: float | None = None,
         most_s: float = 0.0,
         switched: bool = False,
-    ) -> Ran:
+    ) -> TrialRun:
         """A run."""
         del budget, seconds, most_s
         changes = combine.merged(kept, trial)
@@ -90,7 +90,7 @@ class FakeRunner(Runner, frozen=True, kw_only=True):
         kept: tuple[str, ...] = (),
         stage: str = "",
         switched: bool = False,
-    ) -> Ran:
+    ) -> TrialRun:
         """A run that was made."""
         ran = self.made.reports.get(session)
         if ran is None:
@@ -100,13 +100,13 @@ class FakeRunner(Runner, frozen=True, kw_only=True):
         return replace(ran, contacts=None)  # those are in the state alone
 
 
-def _blocks(factor: float, why: str) -> Judged:
+def _blocks(factor: float, why: str) -> BlockVerdict:
     """Four pairs of blocks, with steps of 32 ms, and of as much less with the trial."""
     times = [32e6 * (1 + 0.001 * number) for number in range(4)]
-    return Judged(why=why) if why else Judged(pairs=tuple((ns, ns / factor) for ns in times))
+    return BlockVerdict(why=why) if why else BlockVerdict(pairs=tuple((ns, ns / factor) for ns in times))
 
 
-def _ran(number: int, trial: str, session: str, rate: float, kept: tuple[str, ...], stage: str) -> Ran:
+def _ran(number: int, trial: str, session: str, rate: float, kept: tuple[str, ...], stage: str) -> TrialRun:
     sample = clean()
     throughput = Throughput(samples_per_s=rate, steps_per_s=rate / BATCH)
     report = msgspec.structs.replace(
@@ -115,7 +115,7 @@ def _ran(number: int, trial: str, session: str, rate: float, kept: tuple[str, ..
         series={"res:rss_mb": (100.0, 300.0, 200.0)},
     )
     contacts = Contacts(peers=(Peer(name="example.org:443", attempts=3),))
-    return Ran(
+    return TrialRun(
         round=number,
         trial=trial,
         session=session,
@@ -135,7 +135,7 @@ def recorded(
     fails: frozenset[str] = frozenset(),
     silent: Mapping[str, str] | None = None,
     interrupted_at: int = 1_000_000,
-) -> tuple[Recorded, Made]:
+) -> tuple[RecordedRuns, Made]:
     """The runs of an experiment in a folder: a new one, or, if it holds one, that one resumed."""
     made = made or Made()
     wanted = WhatIfOptions(argv=("python", "train.py"))
@@ -153,4 +153,4 @@ def recorded(
     )
     known = (folder / state.NAME).is_file()
     before = state.read(folder) if known else state.State(asked=options.asked(wanted, ""), rounds=5, seconds=180.0)
-    return Recorded(runner, before, made.lines.append, lambda recorded: None), made
+    return RecordedRuns(runner, before, made.lines.append, lambda recorded: None), made

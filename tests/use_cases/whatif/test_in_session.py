@@ -17,7 +17,7 @@ from stepscope.report import json_report
 from stepscope.store import open_session
 from stepscope.tables import layout
 from stepscope.use_cases.whatif import in_session, runs
-from stepscope.use_cases.whatif.recorded import Recorded
+from stepscope.use_cases.whatif.recorded import RecordedRuns
 from stepscope.use_cases.whatif.runs import ALONE_JSON
 
 SHOWN = msgspec.structs.replace(
@@ -26,7 +26,7 @@ SHOWN = msgspec.structs.replace(
 
 
 @pytest.fixture
-def tried(tmp_path: Path) -> Recorded:
+def tried(tmp_path: Path) -> RecordedRuns:
     """An experiment of two runs whose first, the unchanged job, has a session."""
     made, _ = recorded(tmp_path, {})
     made.measured("prefetch", 1)
@@ -38,7 +38,7 @@ def tried(tmp_path: Path) -> Recorded:
     return made
 
 
-def test_the_session_of_the_unchanged_job_has_it(tried: Recorded) -> None:
+def test_the_session_of_the_unchanged_job_has_it(tried: RecordedRuns) -> None:
     """What was measured and claimed is stored there, and is in its report; what was not possible is not."""
     name = in_session.join(SHOWN, tried)
     assert name == tried.runs[1].session
@@ -51,7 +51,7 @@ def test_the_session_of_the_unchanged_job_has_it(tried: Recorded) -> None:
     assert {one.code for one in report.findings} >= {"EXP001", "EXP002"}
 
 
-def test_a_resumed_experiment_reads_what_the_run_alone_said(tried: Recorded) -> None:
+def test_a_resumed_experiment_reads_what_the_run_alone_said(tried: RecordedRuns) -> None:
     """Joined twice, the run's own report is kept, and is what trials are chosen by."""
     name = in_session.join(SHOWN, tried)
     assert in_session.join(SHOWN, tried) == name
@@ -60,7 +60,7 @@ def test_a_resumed_experiment_reads_what_the_run_alone_said(tried: Recorded) -> 
     assert runs._report(session, name) == clean()
 
 
-def test_nothing_to_store(tried: Recorded) -> None:
+def test_nothing_to_store(tried: RecordedRuns) -> None:
     """Without a trial or a claim, and without a run of the unchanged job, no session is touched."""
     assert in_session.join(msgspec.structs.replace(REPORT, results=(IMPOSSIBLE,)), tried) == ""
     tried.runs.pop()
@@ -68,7 +68,7 @@ def test_nothing_to_store(tried: Recorded) -> None:
     assert list(tried.runner.folder.rglob(ALONE_JSON)) == []
 
 
-def test_a_session_that_is_gone_is_said(tried: Recorded) -> None:
+def test_a_session_that_is_gone_is_said(tried: RecordedRuns) -> None:
     """The experiment's own result does not depend on it."""
     shutil.rmtree(tried.runner.folder / in_session.base(tried))
     assert in_session.join(SHOWN, tried) == ""

@@ -15,14 +15,14 @@ from stepscope.experiments.schedule import Experiment, TimeLimits
 from stepscope.model.report.whatif import WhatIfReport
 from stepscope.tables.errors import TargetError
 from stepscope.use_cases.whatif import progress, result, state, way
-from stepscope.use_cases.whatif.recorded import Recorded
+from stepscope.use_cases.whatif.recorded import RecordedRuns
 from stepscope.use_cases.whatif.result import Stage
 
 FACTORS = {"graph": 2.0, "xla-on": 1.2, "prefetch": 1.0}
 LIMITS = TimeLimits(seconds=240.0, rounds=5)
 
 
-def explore(runs: Recorded) -> Experiment:
+def explore(runs: RecordedRuns) -> Experiment:
     """An experiment with four trials, one of which fails."""
     candidates = plan.named([*FACTORS, "parallel-map"])
     return schedule.explore(candidates, runs.measured, runs.clock, LIMITS)
@@ -66,7 +66,7 @@ SWITCHED = {"stub:slow": 4.0, "no-callbacks": 1.5, "no-summaries": 1.2, "prefetc
 SILENT = {"no-callbacks": "too few steps"}
 
 
-def explore_switched(runs: Recorded) -> Experiment:
+def explore_switched(runs: RecordedRuns) -> Experiment:
     return schedule.explore(plan.named([*SWITCHED]), runs.measured, runs.clock, LIMITS, runs.switched)
 
 

@@ -14,7 +14,7 @@ from tests.web.recorded import write
 from stepscope.diagnosis import analyze
 from stepscope.model.report.step_summary import Throughput
 from stepscope.use_cases.whatif import same_steps
-from stepscope.use_cases.whatif.runs import Ran
+from stepscope.use_cases.whatif.runs import TrialRun
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,11 +34,11 @@ def adversaries(ahead: str, *, period: int = PERIOD, other: str = "") -> Job:
     return job
 
 
-def ran(job: Job, folder: Path, name: str, trial: str = "") -> Ran:
+def ran(job: Job, folder: Path, name: str, trial: str = "") -> TrialRun:
     """A run whose session lies in the folder."""
     write(job.session(), folder / f"{name}.stepscope")
     report = analyze.report_of_view(job.view())
-    return Ran(round=1, trial=trial, session=f"{name}.stepscope", report=report, wall_s=1.0)
+    return TrialRun(round=1, trial=trial, session=f"{name}.stepscope", report=report, wall_s=1.0)
 
 
 def test_the_unchanged_job_is_compared_with_itself(tmp_path: Path) -> None:

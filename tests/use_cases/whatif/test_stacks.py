@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stepscope.model.report.whatif import WhatIfReport
-    from stepscope.use_cases.whatif.recorded import Recorded
+    from stepscope.use_cases.whatif.recorded import RecordedRuns
 
 FACTORS = {"jemalloc-keep": 1.5, "graph": 2.0}
 ENOUGH_S = 1000.0
 
 
-def _report(folder: Path, *trials: str) -> tuple[WhatIfReport, Recorded]:
+def _report(folder: Path, *trials: str) -> tuple[WhatIfReport, RecordedRuns]:
     folder.mkdir()
     runs, _ = recorded(folder, FACTORS)
     limits = TimeLimits(seconds=ENOUGH_S, rounds=3)

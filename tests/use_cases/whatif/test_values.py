@@ -12,12 +12,12 @@ from stepscope.experiments.plan import Candidate
 from stepscope.model.report.report import Component
 from stepscope.model.report.whatif import Verdict, WhatIfClaim, WhatIfReport, WhatIfResult, WhatIfValues
 from stepscope.use_cases.whatif.runs import Runner
-from stepscope.use_cases.whatif.values import UNDECIDED, Looked, is_worth, others
+from stepscope.use_cases.whatif.values import UNDECIDED, ValueLook, is_worth, others
 
 RUNNER = Runner(argv=("python", "train.py"), other=(), folder=Path("tried"), seconds=5.0, isolation=None)
 TIMED = WhatIfClaim(kind="constant", ratio=0.3, text="", remedy="", trial="without-ops:Solve")
 UNTIMED = WhatIfClaim(kind="padding", ratio=0.2, text="", remedy="", note="cannot be left out")
-LOOKED = Looked(runner=RUNNER, ran=None, values=WhatIfValues(claims=(TIMED, UNTIMED)))
+LOOKED = ValueLook(runner=RUNNER, ran=None, values=WhatIfValues(claims=(TIMED, UNTIMED)))
 
 
 def joined(verdict: Verdict, note: str = "") -> tuple[WhatIfClaim, ...]:

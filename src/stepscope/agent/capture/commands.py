@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from stepscope.agent.core.lines import Lines
+    from stepscope.agent.core.lines import AgentLog
 
 LOOK_NS = 500_000_000
 
@@ -18,7 +18,7 @@ LOOK_NS = 500_000_000
 class Commands:
     """The commands of one process. ``tick`` is called by the agent's thread."""
 
-    def __init__(self, lines: Lines, handlers: Mapping[str, Callable[[dict[str, object]], object]]) -> None:
+    def __init__(self, lines: AgentLog, handlers: Mapping[str, Callable[[dict[str, object]], object]]) -> None:
         """``handlers``: functions that handle a command, by its ``kind``.
 
         Raises:

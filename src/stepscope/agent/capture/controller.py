@@ -15,7 +15,7 @@ from _thread import allocate_lock
 
 from stepscope.agent.capture import leaving
 from stepscope.agent.capture.first_look import ASKED_BY
-from stepscope.agent.capture.orders import Order
+from stepscope.agent.capture.orders import CaptureCommand
 from stepscope.agent.capture.watch import StepWatch
 from stepscope.agent.core import side_thread
 from stepscope.agent.core.graph_sizes import GraphSizes
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Protocol
 
-    from stepscope.agent.capture.host import Host
+    from stepscope.agent.capture.host import CaptureHost
 
     class Tracer(Protocol):
         """Interface of a way of tracing."""
 
-        def trace(self, order: Order, watch: StepWatch, folder: str) -> dict[str, object]:
+        def trace(self, order: CaptureCommand, watch: StepWatch, folder: str) -> dict[str, object]:
             """Trace; returns the fields of the ``capture`` line. Unknown errors are raised."""
 
         def give_way(self) -> None:
@@ -53,10 +53,10 @@ UNSAFE_EXIT_S = 60.0
 class Captures:
     """The captures of this process. The probes of the traced frameworks set ``tracers``."""
 
-    def __init__(self, state: Host) -> None:
+    def __init__(self, state: CaptureHost) -> None:
         self._state = state
         self.tracers: dict[str, Tracer] = {}
-        """Tracers by ``Order.way``."""
+        """Tracers by ``CaptureCommand.way``."""
         self.profiled: Callable[[], bool] = bool
         """Test whether the user's own profiler is running; set by the probe that knows."""
         self.served = False
@@ -75,7 +75,7 @@ class Captures:
         """Id of the running capture."""
         self._first = False
         """Whether that is the first look."""
-        self._next: Order | None = None
+        self._next: CaptureCommand | None = None
         """Request that waits for the end of the first look."""
         self._lost = ""
         """Id of a capture that the job did not wait for."""
@@ -91,7 +91,7 @@ class Captures:
         """On the agent's thread: carry out a command, or log why not."""
         self.asked += 1
         try:
-            order = Order(fields)
+            order = CaptureCommand(fields)
         except (ValueError, KeyError) as error:
             self._say(str(fields.get("id", "")), {"outcome": "refused", "text": "not understood: %s" % error})
             return
@@ -107,7 +107,7 @@ class Captures:
         else:
             self._begin(order)
 
-    def _begin(self, order: Order) -> None:
+    def _begin(self, order: CaptureCommand) -> None:
         self._identity = order.identity
         self._first = order.echo["asked_by"] == ASKED_BY and not order.echo["request"]
         watch = self._watch = StepWatch(order.anchors, order.thread, order.usual)
@@ -161,7 +161,7 @@ class Captures:
         if not leaving.let_go():
             self._busy.acquire(timeout=UNSAFE_EXIT_S)
 
-    def _run(self, order: Order, watch: StepWatch) -> None:
+    def _run(self, order: CaptureCommand, watch: StepWatch) -> None:
         state = self._state
         try:
             state.records.tap(watch.record)
@@ -184,7 +184,7 @@ class Captures:
             self._begin(following)
             self._state.duty_cycle.release()
 
-    def _capture(self, order: Order, watch: StepWatch) -> None:
+    def _capture(self, order: CaptureCommand, watch: StepWatch) -> None:
         line: dict[str, object] = {"outcome": "failed"}
         try:
             folder = self._folder(order)
@@ -207,7 +207,7 @@ class Captures:
         line.update(way=order.way, anchors=[list(pair) for pair in order.anchors], thread=watch.thread, **order.echo)
         self._say(order.identity, line)
 
-    def _folder(self, order: Order) -> str:
+    def _folder(self, order: CaptureCommand) -> str:
         """Make the folder in the session for the capture's files.
 
         Raises:

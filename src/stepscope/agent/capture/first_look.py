@@ -12,7 +12,7 @@ import os
 import time
 
 from stepscope.agent.capture import look_size
-from stepscope.agent.capture.repeats import Repeats
+from stepscope.agent.capture.repeats import RepeatingCalls
 from stepscope.wire.commands import new_id
 from stepscope.wire.env import LOOKED_NAME
 from stepscope.wire.kinds import Kind
@@ -44,7 +44,7 @@ class FirstLook:
         """``bound_ns``: what ten steps may cost."""
         self._state = state
         self._bound_ns = bound_ns
-        self._repeats = Repeats(state.lines.named, state.captures.sizes.trains)
+        self._repeats = RepeatingCalls(state.lines.named, state.captures.sizes.trains)
         self._read = 0
         self._began_ns = state.now()
         self._next_ns = 0

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from stepscope.agent.core.graph_sizes import GraphSizes
     from stepscope.agent.core.guard import Failures, Guard
     from stepscope.agent.core.hooks import Hooks
-    from stepscope.agent.core.lines import Lines
+    from stepscope.agent.core.lines import AgentLog
     from stepscope.agent.core.records import Records
     from stepscope.agent.duty_cycle import DutyCycle
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         """The state of the process, for the first look."""
 
         now: Callable[[], int]
-        lines: Lines
+        lines: AgentLog
         records: Records
         hooks: Hooks
 
@@ -43,22 +43,22 @@ if TYPE_CHECKING:
         def captures(self) -> Looking:
             """The captures of this process."""
 
-    class Profiled(Protocol):
+    class OtherProfiler(Protocol):
         """Interface that tells whether another profiler is active."""
 
         profiled: Callable[[], bool]
         """Test whether the user's own profiler is running."""
 
-    class Host(Protocol):
+    class CaptureHost(Protocol):
         """The state of the process."""
 
         now: Callable[[], int]
         guard: Callable[[str], Guard]
-        lines: Lines
+        lines: AgentLog
         records: Records
         failures: Failures
         duty_cycle: DutyCycle
 
         @property
-        def captures(self) -> Profiled:
+        def captures(self) -> OtherProfiler:
             """The captures of this process."""

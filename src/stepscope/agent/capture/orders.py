@@ -41,7 +41,7 @@ class Aim:
         """The first marked step is the one that begins after it: when every task of the job records."""
 
 
-class Order:
+class CaptureCommand:
     """One requested capture."""
 
     __slots__ = (

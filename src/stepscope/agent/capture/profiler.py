@@ -19,10 +19,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Optional
 
-    from stepscope.agent.capture.orders import Order
+    from stepscope.agent.capture.orders import CaptureCommand
     from stepscope.agent.capture.watch import StepWatch
     from stepscope.agent.core.foreign import Foreign
-    from stepscope.agent.core.lines import Lines
+    from stepscope.agent.core.lines import AgentLog
 
 GIVE_WAY_S = 30.0
 """Longest wait of a user's profiler for ours, which may have to write what it has."""
@@ -51,7 +51,7 @@ _FIRST_BYTES = (b"\n", b"\x12", b"\x1a", b'"')
 class Profiler:
     """Coordinates our profiler with the user's."""
 
-    def __init__(self, lines: Lines, module: Foreign) -> None:
+    def __init__(self, lines: AgentLog, module: Foreign) -> None:
         """``module``: tensorflow.python.profiler.profiler_v2."""
         self._lines = lines
         self._module = module
@@ -95,7 +95,7 @@ class Profiler:
 
     # -- ours ----------------------------------------------------------------------------------------------------
 
-    def trace(self, order: Order, watch: StepWatch, folder: str) -> dict[str, object]:
+    def trace(self, order: CaptureCommand, watch: StepWatch, folder: str) -> dict[str, object]:
         """Record the steps of ``order`` and write them into ``folder``; returns the fields of the ``capture`` line."""
         free = os.statvfs(folder)
         if free.f_bavail * free.f_frsize < MIN_FREE_BYTES:
@@ -113,7 +113,7 @@ class Profiler:
                 return line
         return {"outcome": "failed", "text": NO_STEPS}
 
-    def _attempt(self, order: Order, watch: StepWatch, folder: str) -> Optional[dict[str, object]]:
+    def _attempt(self, order: CaptureCommand, watch: StepWatch, folder: str) -> Optional[dict[str, object]]:
         """Trace from now on. Returns None, and keeps nothing, if an evaluation began before there was a whole step."""
         self._ours.acquire()
         try:
@@ -124,7 +124,7 @@ class Profiler:
         finally:
             self._ours.release()
 
-    def _session(self, order: Order, watch: StepWatch, folder: str) -> Optional[dict[str, object]]:
+    def _session(self, order: CaptureCommand, watch: StepWatch, folder: str) -> Optional[dict[str, object]]:
         """One session of TensorFlow's profiler, which has ended when this returns."""
         with framework_log.without_info():
             session = self._sessions()
@@ -148,7 +148,7 @@ class Profiler:
             with framework_log.without_info():
                 session = self._watch = None  # the last reference: if the session was not exported, it ends here
 
-    def _begin(self, session: Foreign, folder: str, order: Order, watch: StepWatch) -> str:
+    def _begin(self, session: Foreign, folder: str, order: CaptureCommand, watch: StepWatch) -> str:
         """Start recording; returns the reason for a failure, else ""."""
         with self._turn:
             if self.of_user():
@@ -163,7 +163,7 @@ class Profiler:
             self._watch = watch
         return ""
 
-    def _record(self, order: Order, watch: StepWatch) -> dict[str, object]:
+    def _record(self, order: CaptureCommand, watch: StepWatch) -> dict[str, object]:
         """Wait for the steps. ``at`` and ``unix_ns`` are one moment on two clocks: TensorFlow uses the second."""
         at, unix_ns = moment()
         size = max(_resident(), _peak())

@@ -136,7 +136,7 @@ class Repeat:
         return enough or long or (self.calls >= RESTLESS_CALLS and self.ends[-1] - self.first_ns >= RESTLESS_NS)
 
 
-class Repeats:
+class RepeatingCalls:
     """All calls of a process that may make steps."""
 
     def __init__(self, named: Callable[[int], Mapping[str, object]], trains: Callable[[frozenset[int]], bool]) -> None:

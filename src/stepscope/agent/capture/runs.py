@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Optional
 
-    from stepscope.agent.capture.host import Host
-    from stepscope.agent.capture.orders import Order
+    from stepscope.agent.capture.host import CaptureHost
+    from stepscope.agent.capture.orders import CaptureCommand
     from stepscope.agent.capture.watch import StepWatch
     from stepscope.agent.core.foreign import Foreign
 
@@ -34,10 +34,10 @@ CONFIG = "tensorflow.core.protobuf.config_pb2"
 STEP_STATS = "step_stats"
 
 
-class Runs:
+class SessionRuns:
     """Traces runs of sessions. ``task`` is read in every run; the other attributes only while it is set."""
 
-    def __init__(self, state: Host) -> None:
+    def __init__(self, state: CaptureHost) -> None:
         self._state = state
         self.reset()
 
@@ -112,7 +112,7 @@ class Runs:
         if self._in_run.acquire(timeout=GIVE_WAY_S):
             self._in_run.release()
 
-    def trace(self, order: Order, watch: StepWatch, folder: str) -> dict[str, object]:
+    def trace(self, order: CaptureCommand, watch: StepWatch, folder: str) -> dict[str, object]:
         """Trace the next runs of the task and write their metadata; returns the fields of the ``capture`` line."""
         if self._state.captures.profiled():
             return {"outcome": "refused", "text": USERS}

@@ -22,7 +22,7 @@ _KEPT = frozenset(("name", "framework", "probe"))
 """Types of lines that a forked child's log repeats, because their ids stay in use."""
 
 
-class Lines:
+class AgentLog:
     """Log of one process: all that it reports apart from records."""
 
     def __init__(self, run: str, wake: Callable[[], object]) -> None:

@@ -21,7 +21,7 @@ class OffWatch:
     def __init__(self, leave: Callable[[str], object]) -> None:
         """``leave(why)`` takes the agent out."""
         self._leave = leave
-        self._switch = off.Switch(lambda: off.programs(os.getpid()))
+        self._switch = off.OffSwitch(lambda: off.programs(os.getpid()))
         self.due_ns = 0
         """CLOCK_MONOTONIC from which ``look`` looks again."""
 

@@ -54,7 +54,7 @@ class OpsOfLine:
         self.part = self.part_ns = self.part_bytes = 0
 
 
-class Made:
+class LargeResult:
     """A large result."""
 
     __slots__ = ("ns", "part", "row", "size", "whole")
@@ -79,8 +79,8 @@ class Look:
         self._now = now
         self._same = same
         self._rows: dict[tuple[str, tuple[str, str, int], str], OpsOfLine] = {}
-        self._made: dict[Foreign, Made] = {}
-        self._all: list[Made] = []
+        self._made: dict[Foreign, LargeResult] = {}
+        self._all: list[LargeResult] = []
         self._scope = scope
         self._last_end = 0
         self._turns: list[list[int]] = []
@@ -155,7 +155,7 @@ class Look:
         number = self._same.number(single)
         if number is not None and (op in COPIES or op in UPDATES):
             # The same copied again is another copy, with its own users.
-            self._made[number] = made = Made(row, spent, size)
+            self._made[number] = made = LargeResult(row, spent, size)
             self._all.append(made)
 
     def told(self) -> dict[str, object]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 
 from stepscope.agent.core.short_calls import ShortCalls
-from stepscope.wire.doing import Told
+from stepscope.wire.doing import CurrentActivity
 from stepscope.wire.place import make_ring
 from stepscope.wire.ring import DEFAULT_SLOTS, HEADER_BYTES, RECORD_BYTES, Thinning, make_write, tapped
 
@@ -43,7 +43,7 @@ class Records:
         self._short = ShortCalls(write, thread)
         self.short = self._short.add
         """Function ``short(name, kind, start_ns, dur_ns)`` for a call too short to record, see ``core.short_calls``."""
-        self.doing = Told()
+        self.doing = CurrentActivity()
         """What the process does at the moment, in a word of the ring."""
         self.counted = self._short.entries
         """Entries that ``short`` counts into, by ``wire.ring.count_key``; always the same object."""

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Optional
 
-    from stepscope.agent.core.lines import Lines
+    from stepscope.agent.core.lines import AgentLog
 
 _MAX_THREADS = 65_535
 _OWN_LINES = 64
@@ -27,7 +27,7 @@ _STARTING: dict[threading.Thread, threading.Thread] = vars(threading).get("_limb
 class Threads:
     """Ids of threads; a thread gets its id, and its line in the log, when it is first seen."""
 
-    def __init__(self, lines: Lines) -> None:
+    def __init__(self, lines: AgentLog) -> None:
         self._lines = lines
         self.local = threading.local()
         """Thread-local values for probes: nesting depths and the like."""

@@ -42,7 +42,7 @@ DEPTH = 400
 NOWHERE = ("", "", 0)
 
 
-class Made:
+class GraphNotes:
     """Notes about one graph. Positions count from op number ``first``."""
 
     __slots__ = ("first", "owners", "paths", "spent_ns")
@@ -50,7 +50,7 @@ class Made:
     def __init__(self, first: int) -> None:
         self.first = first
         self.paths = array("i")
-        """Index into ``Lines.paths`` of each op."""
+        """Index into ``NodeNotes.paths`` of each op."""
         self.owners = array("i")
         """Id of the layer, optimizer or metric whose call made each op, 0 for none."""
         self.spent_ns = 0
@@ -64,11 +64,11 @@ class Made:
         return 0, 0
 
 
-class Lines:
+class NodeNotes:
     """Notes about all graphs of one process. ``note`` is called for each op, on the thread that makes it."""
 
     def __init__(self, now: Callable[[], int], graphs: WeakIds) -> None:
-        """Keep one ``Made`` for each graph in ``graphs``."""
+        """Keep one ``GraphNotes`` for each graph in ``graphs``."""
         self._now = now
         self._graphs = graphs
         self._entries = graphs.entries
@@ -109,11 +109,11 @@ class Lines:
         entry = self._entries.get(id(graph))
         number = op._id
         if entry is not None:
-            made: Made = entry[1]
+            made: GraphNotes = entry[1]
         else:
             if self._ops >= MAX_OPS:
                 self._count()
-            made = Made(number)
+            made = GraphNotes(number)
             self._graphs.set(graph, made)
         paths = made.paths
         missing = number - made.first - len(paths)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Concrete = Foreign
 
     from stepscope.agent.core.weak_ids import WeakIds
-    from stepscope.agent.graphs.node_lines import Lines, Made
+    from stepscope.agent.graphs.node_lines import GraphNotes, NodeNotes
     from stepscope.agent.state import AgentState
 
 SLICE_NS = 2_000_000
@@ -55,7 +55,7 @@ RANKS = {"user": 0, "keras": 0, "tf.data": 1, "tensorflow": 2}
 """Reading order by the owner of a function, lowest first."""
 
 
-class Wanted:
+class PendingGraph:
     """A graph that is waiting or being read."""
 
     __slots__ = (
@@ -94,24 +94,24 @@ class Wanted:
         self.rows: Optional[Rows] = None
 
 
-class Reader:
+class GraphReader:
     """Reads the graphs of one process. Any thread may call ``traced`` and ``session``; the agent's calls ``tick``."""
 
-    def __init__(self, state: AgentState, lines: Lines, made: WeakIds, seen: WeakIds) -> None:
+    def __init__(self, state: AgentState, lines: NodeNotes, made: WeakIds, seen: WeakIds) -> None:
         """``made``: notes by graph, see ``node_lines``; ``seen``: ids of graphs by graph, empty."""
         self._state = state
         self._lines = lines
         self._made = made
         self._seen = seen
-        self._waiting: deque[Wanted] = deque()
-        self._sessions: list[Wanted] = []
+        self._waiting: deque[PendingGraph] = deque()
+        self._sessions: list[PendingGraph] = []
         self._functions: deque[tuple[weakref.ref[Concrete], int]] = deque()
         """The functions that were read, and the ids of their graphs: Python may differentiate them at any time."""
         self._looked = 0
         self._settle_ns = int(state.config.get("graph_settle_ns", SETTLE_NS))
-        self._current: Optional[Wanted] = None
+        self._current: Optional[PendingGraph] = None
         self._alike: dict[str, int] = {}
-        self._skipped: dict[int, Wanted] = {}
+        self._skipped: dict[int, PendingGraph] = {}
         """Graphs that are like others, by id: they are read if a first look shows them."""
         self._read = 0
         self.running: set[int] = set()
@@ -131,7 +131,7 @@ class Reader:
         if len(self._waiting) >= MAX_WAITING:
             self._counts["capped"] += 1
             return
-        wanted = Wanted(graph, self._known(graph), "function", of=line["id"], rank=RANKS.get(line["owner"], 2))
+        wanted = PendingGraph(graph, self._known(graph), "function", of=line["id"], rank=RANKS.get(line["owner"], 2))
         wanted.concrete = weakref.ref(concrete)
         if line["outer"]:
             wanted.rank += 1  # most are read as the callee of their outer trace
@@ -152,7 +152,7 @@ class Reader:
     def session(self, graph: Graph) -> None:
         """Watch the graph of a session that was made."""
         if self._seen.get(graph) is None and len(self._sessions) < MAX_WAITING:
-            self._sessions.append(Wanted(graph, self._known(graph), "session"))
+            self._sessions.append(PendingGraph(graph, self._known(graph), "session"))
             self._state.captures.sizes.add_session(graph)
 
     def _known(self, graph: Graph) -> int:
@@ -235,7 +235,7 @@ class Reader:
         for inner in _gradients(concrete):
             if self._seen.get(inner) is None:
                 self._first_wait = self._first_wait or self._state.now()
-                self._waiting.append(Wanted(inner, self._known(inner), "gradient", of=identity))
+                self._waiting.append(PendingGraph(inner, self._known(inner), "gradient", of=identity))
 
     def _take(self) -> bool:
         """Make the next graph to read ``_current``; returns whether there is one."""
@@ -282,26 +282,26 @@ class Reader:
         if state:
             self._end(wanted, graph, state)
 
-    def _follow(self, wanted: Wanted, graph: Graph, op: Op) -> None:
+    def _follow(self, wanted: PendingGraph, graph: Graph, op: Op) -> None:
         for attribute, inner in called(graph, op):
             new = self._seen.get(inner) is None
             identity = self._known(inner)
             new = new or (wanted.rank == CHOSEN and self._skipped.pop(identity, None) is not None)
             wanted.calls.append((op._id, attribute, identity))
             if new:
-                self._waiting.append(Wanted(inner, identity, attribute, rank=min(-1, wanted.rank)))
+                self._waiting.append(PendingGraph(inner, identity, attribute, rank=min(-1, wanted.rank)))
             else:
                 for other in self._waiting:
                     if other.identity == identity:
                         other.rank = min(-1, wanted.rank)
 
-    def _end(self, wanted: Wanted, graph: Graph, state: str) -> None:
+    def _end(self, wanted: PendingGraph, graph: Graph, state: str) -> None:
         self._current = None
         self._counts[state] += 1
         if wanted.rows is not None:
             wanted.rows.write()
             wanted.rows = None
-        made: Optional[Made] = self._made.get(graph) if graph is not None else None
+        made: Optional[GraphNotes] = self._made.get(graph) if graph is not None else None
         line: dict[str, object] = {"t": "graphread", "at": self._state.now(), "id": wanted.identity}
         line.update(role=wanted.role, of=wanted.of, nodes=wanted.nodes, state=state, calls=wanted.calls)
         line.update(cpu_ns=wanted.cpu_ns, noted_ns=made.spent_ns if made is not None else 0)
@@ -343,7 +343,7 @@ def _settings() -> dict[str, object]:
     }
 
 
-def _rank(wanted: Wanted) -> int:
+def _rank(wanted: PendingGraph) -> int:
     return wanted.rank
 
 

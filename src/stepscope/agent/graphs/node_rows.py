@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Op = Foreign
     Tensors = Foreign
 
-    from stepscope.agent.graphs.node_lines import Lines, Made
+    from stepscope.agent.graphs.node_lines import GraphNotes, NodeNotes
     from stepscope.agent.state import AgentState
 
 BLOCK = 128
@@ -54,7 +54,7 @@ NO_VALUES = ("resource", "variant")
 class Rows:
     """The unwritten nodes of one graph."""
 
-    def __init__(self, state: AgentState, identity: int, lines: Lines, made: Made | None) -> None:
+    def __init__(self, state: AgentState, identity: int, lines: NodeNotes, made: GraphNotes | None) -> None:
         self._state = state
         self._identity = identity
         self._lines = lines

@@ -1,6 +1,6 @@
 """State that the probes of one process share: the running loops and calls of each thread, and who uses which iterator.
 
-One ``Shared`` hangs on the ``AgentState``; there is no other state.
+One ``SharedState`` hangs on the ``AgentState``; there is no other state.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import weakref
 from typing import TYPE_CHECKING
 
 from stepscope.agent.core.weak_ids import WeakIds
-from stepscope.agent.graphs.node_lines import Lines
+from stepscope.agent.graphs.node_lines import NodeNotes
 from stepscope.agent.inputs import Inputs
 from stepscope.agent.padding import Padding
 from stepscope.agent.probes.support import leaf, user_stack
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stepscope.agent.core.foreign import Foreign
-    from stepscope.agent.graphs.node_reader import Reader
+    from stepscope.agent.graphs.node_reader import GraphReader
     from stepscope.agent.state import AgentState
 
 OTHER = "__stepscope_other__"
@@ -30,7 +30,7 @@ OTHER = "__stepscope_other__"
 Both live as long as the model that holds them."""
 
 
-class Loop:
+class RunningLoop:
     """One running fit, evaluate, predict or *_on_batch."""
 
     __slots__ = (
@@ -48,7 +48,7 @@ class Loop:
         "steps",
     )
 
-    def __init__(self, role: str, start: int, outer: Loop | None, name: int = 0) -> None:
+    def __init__(self, role: str, start: int, outer: RunningLoop | None, name: int = 0) -> None:
         self.role = role
         self.name = name
         """Id of its name, which stands for the user's calling line."""
@@ -69,7 +69,7 @@ class Loop:
         self.batch_at = 0
         """Index of the batch that is about to run, as passed to the callbacks."""
         self.consumed: list[Foreign] = []
-        """``Consumed`` iterators of this loop."""
+        """``ConsumedIterator`` iterators of this loop."""
 
 
 class Here:
@@ -95,7 +95,7 @@ class Here:
     def __init__(self) -> None:
         self.thread = 0
         """Cached result of ``AgentState.thread``, 0 if not yet read: a slot is three times as fast."""
-        self.loop: Loop | None = None
+        self.loop: RunningLoop | None = None
         self.execution = 0
         self.function = 0
         self.tracing = 0
@@ -128,7 +128,7 @@ class Local(threading.local):
         self.me.thread = 0
 
 
-class Wrapped:
+class WrappedModels:
     """The models whose step functions are wrapped (keras_steps), each holding either the wrapper or its counter."""
 
     def __init__(self) -> None:
@@ -148,7 +148,7 @@ class Wrapped:
                 names[attribute] = getattr(present, OTHER)
 
 
-class Shared:
+class SharedState:
     """State that the probes of one process share."""
 
     def __init__(self) -> None:
@@ -156,7 +156,7 @@ class Shared:
         self.executions = WeakIds()
         """tf.function objects that are a Keras step function -> ``Execution`` (keras_steps, read by tf_function)."""
         self.iterators = WeakIds()
-        """tf.data iterators -> ``Consumed`` (tf_data)."""
+        """tf.data iterators -> ``ConsumedIterator`` (tf_data)."""
         self.datasets = WeakIds()
         """Datasets -> ``Made`` (tf_data)."""
         self.adapters = WeakIds()
@@ -167,8 +167,8 @@ class Shared:
         """``TracingOptions`` -> (``History``, Python function) of the tf.function that they belong to."""
         self.sizes = WeakIds()
         """PyDatasets -> ``batch`` line that waits for the size of their first batch (keras_loops)."""
-        self.wrapped = Wrapped()
-        self.read_models: Callable[[Loop | None], None] | None = None
+        self.wrapped = WrappedModels()
+        self.read_models: Callable[[RunningLoop | None], None] | None = None
         """Function that reads the iterator models of a loop that is about to end (tf_data_model)."""
         self.models_now: Callable[[], None] | None = None
         """Function that reads the models of all iterators in use (tf_data_model), for ``memory_watch``."""
@@ -180,12 +180,12 @@ class Shared:
         """Keras layers -> (file, function, line) that built them (layers, read by memory_watch)."""
         self.graphs = WeakIds()
         """Graphs -> ``Made``: lines and layers that made their ops (graph_nodes)."""
-        self.lines = Lines(time.monotonic_ns, self.graphs)
-        self.reader: Reader | None = None
+        self.lines = NodeNotes(time.monotonic_ns, self.graphs)
+        self.reader: GraphReader | None = None
         """Reader of graph nodes (graph_nodes)."""
 
 
-class Consumed:
+class ConsumedIterator:
     """An iterator and the number of its requests. ``running`` > 0: inside a call that may request from it."""
 
     __slots__ = ("ended", "identity", "loop", "name", "reads", "running", "told")
@@ -195,26 +195,26 @@ class Consumed:
         self.name = name
         self.ended = 0
         self.running = 0
-        self.loop: Loop | None = None
+        self.loop: RunningLoop | None = None
         """Loop that consumed it last."""
         self.reads: list[int] = []
         """(time, number of ended calls) at the last read of its model, see ``tf_data_model``."""
         self.told = False
         """Whether the log says that its model cannot be read."""
 
-    def enter(self, loop: Loop | None) -> None:
+    def enter(self, loop: RunningLoop | None) -> None:
         """Note that a step function of ``loop`` consumes it."""
         self.loop = loop
         if loop is not None:
             loop.consumed.append(self)
 
 
-def shared(state: AgentState) -> Shared:
-    """The one ``Shared`` of this process's agent."""
+def shared(state: AgentState) -> SharedState:
+    """The one ``SharedState`` of this process's agent."""
     attributes = vars(state)
-    found: Shared | None = attributes.get("probes_shared")
+    found: SharedState | None = attributes.get("probes_shared")
     if found is None:
-        found = attributes["probes_shared"] = Shared()
+        found = attributes["probes_shared"] = SharedState()
         os.register_at_fork(after_in_child=found.local.after_fork)
     return found
 

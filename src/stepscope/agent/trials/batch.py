@@ -12,7 +12,7 @@ from stepscope.agent.trials.support import (
     DATASETS,
     KERAS_2,
     TRAINER,
-    Given,
+    NamedArguments,
     called_by_program,
     eager,
     replace,
@@ -72,7 +72,7 @@ def _attach_loops(effect: Effect, factor: Factor, state: AgentState, module: For
         def loop(*args: Foreign, **kwargs: Foreign) -> Foreign:
             if called_by_program():  # a fit's validation has the fit's size
                 with effect.wall:
-                    given = Given(original, args, kwargs)
+                    given = NamedArguments(original, args, kwargs)
                     if _larger(effect, factor, given, limit):
                         args, kwargs = given.call
             return original(*args, **kwargs)
@@ -83,7 +83,7 @@ def _attach_loops(effect: Effect, factor: Factor, state: AgentState, module: For
         replace(state, trainer_class(module), method, functools.partial(make, limit))
 
 
-def _larger(effect: Effect, factor: Factor, given: Given, limit: str) -> bool:
+def _larger(effect: Effect, factor: Factor, given: NamedArguments, limit: str) -> bool:
     """Change the arguments of a fit, evaluate or predict; False if they stay."""
     x, steps = given.get("x"), given.get(limit)
     if hasattr(x, "element_spec"):
@@ -113,7 +113,7 @@ def _attach_datasets(effect: Effect, factor: Factor, state: AgentState, module: 
         def batch(*args: Foreign, **kwargs: Foreign) -> Foreign:
             if called_by_program():
                 with effect.wall:
-                    given = Given(original, args, kwargs)
+                    given = NamedArguments(original, args, kwargs)
                     if _fits(effect, factor, given):
                         given.set("batch_size", factor.size(given.get("batch_size")))
                         args, kwargs = given.call
@@ -126,7 +126,7 @@ def _attach_datasets(effect: Effect, factor: Factor, state: AgentState, module: 
         replace(state, module.DatasetV2, method, make)
 
 
-def _fits(effect: Effect, factor: Factor, given: Given) -> bool:
+def _fits(effect: Effect, factor: Factor, given: NamedArguments) -> bool:
     """Whether a dataset has elements for at least one of the larger batches."""
     size, whole = given.get("batch_size"), given.get("drop_remainder")
     if not (isinstance(size, int) and whole is True and eager()):

@@ -10,7 +10,7 @@ import copy
 import functools
 from typing import TYPE_CHECKING
 
-from stepscope.agent.trials.support import Given, replace
+from stepscope.agent.trials.support import NamedArguments, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -58,7 +58,7 @@ def _attach(effect: Effect, state: AgentState, module: Foreign) -> None:
     def make(original: Foreign) -> Foreign:
         def init(*args: Foreign, **kwargs: Foreign) -> None:
             with effect.wall:
-                given = Given(original, args, kwargs)
+                given = NamedArguments(original, args, kwargs)
                 kept = [callback for callback in _flat(given.get("callbacks")) if keeps(type(callback).__name__)]
                 given.set("callbacks", kept)
                 given.set("add_progbar", given.get("add_progbar") and keeps(PROGRESS))

@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING
 
 from stepscope.agent.core.weak_ids import WeakIds
-from stepscope.agent.trials.support import KERAS_2, Given, replace
+from stepscope.agent.trials.support import KERAS_2, NamedArguments, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stepscope.agent.state import AgentState
     from stepscope.agent.trials.effect import Effect
 
-    Returned = Callable[[int, Given], object]
+    Returned = Callable[[int, NamedArguments], object]
     """Function of (number of the call on this object, its arguments) that gives its result."""
 
     Attach = Callable[[AgentState, Foreign], None]
@@ -55,7 +55,7 @@ def _skipping(effect: Effect, returned: Returned, original: Foreign) -> Foreign:
 
     def save(*args: Foreign, **kwargs: Foreign) -> Foreign:
         with effect.wall:
-            given = Given(original, args, kwargs)
+            given = NamedArguments(original, args, kwargs)
             number = _number(numbers, given.get("self") if given.takes("self") else original)
             if number > 1 and not effect.passed():
                 effect.took()
@@ -72,25 +72,25 @@ def _number(numbers: WeakIds, saver: Foreign) -> int:
     return number
 
 
-def _none(number: int, given: Given) -> None:
+def _none(number: int, given: NamedArguments) -> None:
     del number, given
 
 
-def _prefix(number: int, given: Given) -> object:
+def _prefix(number: int, given: NamedArguments) -> object:
     del number
     return given.get("file_prefix")
 
 
-def _numbered(number: int, given: Given) -> str:
+def _numbered(number: int, given: NamedArguments) -> str:
     return "%s-%d" % (os.fspath(given.get("file_prefix")), number)
 
 
-def _managed(number: int, given: Given) -> str:
+def _managed(number: int, given: NamedArguments) -> str:
     chosen = given.get("checkpoint_number")
     return "%s-%d" % (given.get("self")._checkpoint_prefix, number if chosen is None else int(chosen))
 
 
-def _saved(number: int, given: Given) -> str:
+def _saved(number: int, given: NamedArguments) -> str:
     del number
     path, step = os.fspath(given.get("save_path")), given.get("global_step")
     return "%s-%d" % (path, step) if isinstance(step, int) else path

@@ -6,7 +6,7 @@ import functools
 import sys
 from typing import TYPE_CHECKING
 
-from stepscope.agent.trials.support import KERAS_2, Given, replace
+from stepscope.agent.trials.support import KERAS_2, NamedArguments, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +49,7 @@ def _attach_compile(effect: Effect, parameter: str, value: object, state: AgentS
     def make(original: Foreign) -> Foreign:
         def compile_(*args: Foreign, **kwargs: Foreign) -> Foreign:
             with effect.wall:
-                given = Given(original, args, kwargs)
+                given = NamedArguments(original, args, kwargs)
                 if _changes(effect, given, parameter, value):
                     given.set(parameter, value)
                     args, kwargs = given.call
@@ -61,7 +61,7 @@ def _attach_compile(effect: Effect, parameter: str, value: object, state: AgentS
     replace(state, getattr(module, "Trainer", None) or module.Model, "compile", make)
 
 
-def _changes(effect: Effect, given: Given, parameter: str, value: object) -> bool:
+def _changes(effect: Effect, given: NamedArguments, parameter: str, value: object) -> bool:
     if not given.takes(parameter):
         effect.missed("this version of Keras has no %s" % parameter)
         return False

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 
-from stepscope.agent.capture.repeats import RESTLESS_CALLS, RESTLESS_NS, TRAINS, Repeats
+from stepscope.agent.capture.repeats import RESTLESS_CALLS, RESTLESS_NS, TRAINS, RepeatingCalls
 from stepscope.agent.core import side_thread
 from stepscope.wire.kinds import Flag, Kind
 
@@ -35,7 +35,7 @@ _LOOP = int(Kind.LOOP)
 _NESTED = int(Flag.NESTED)
 
 
-class Counted:
+class CountedSteps:
     """Steady steps of one repeating call, in stretches without a trace or a pause."""
 
     __slots__ = ("base", "base_ns", "fits", "ns", "since_ns", "steps", "traces")
@@ -78,11 +78,11 @@ class Ending:
         self._effects = effects
         self._steps = steps
         self._least_ns = int(seconds * SECOND_NS)
-        self._repeats = Repeats(state.lines.named, state.captures.sizes.trains)
+        self._repeats = RepeatingCalls(state.lines.named, state.captures.sizes.trains)
         self._read = 0
         self._fits = 0
         """Number of fits that have ended."""
-        self._counted: dict[Key, tuple[Counted, int, int]] = {}
+        self._counted: dict[Key, tuple[CountedSteps, int, int]] = {}
         self._settled_ns = 0
         """When the last intervention took hold."""
         self._steady_ns = 0
@@ -139,8 +139,8 @@ class Ending:
         self._counted[repeat.key] = (counted, steps, ns)
         return steps >= self._steps and ns >= self._least_ns
 
-    def _count(self, repeat: Repeat) -> Counted:
-        return Counted(repeat, self._fits, fresh=repeat.since_ns > self._settled_ns)
+    def _count(self, repeat: Repeat) -> CountedSteps:
+        return CountedSteps(repeat, self._fits, fresh=repeat.since_ns > self._settled_ns)
 
     def _restless(self) -> bool:
         """Whether calls that train have gone on for long without ever being steady: each makes a trace."""

@@ -6,7 +6,7 @@ import functools
 from typing import TYPE_CHECKING
 
 from stepscope.agent.trials.compile_settings import TRAINERS
-from stepscope.agent.trials.support import KERAS_2, TRAINER, Given, replace, trainer_class
+from stepscope.agent.trials.support import KERAS_2, TRAINER, NamedArguments, replace, trainer_class
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,7 +71,7 @@ def _attach(
         def call(*args: Foreign, **kwargs: Foreign) -> Foreign:
             before = effect.count
             with effect.wall:
-                given = Given(original, args, kwargs)
+                given = NamedArguments(original, args, kwargs)
                 for name, value in nothing.items():
                     if given.get(name) is not None and given.get(name) != value:
                         dropped.extend(_names(given.get(name)) if method != "fit" else ())

@@ -90,7 +90,7 @@ def _in_trace_of_jax() -> bool:
     return outside is not None and not outside()
 
 
-class Given:
+class NamedArguments:
     """Arguments of a call by name: those that are changed are passed by keyword."""
 
     __slots__ = ("_bound",)

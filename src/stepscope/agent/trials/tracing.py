@@ -6,7 +6,7 @@ import functools
 from typing import TYPE_CHECKING
 
 from stepscope.agent.core import frames
-from stepscope.agent.trials.support import FUNCTIONS, Given, is_own, replace
+from stepscope.agent.trials.support import FUNCTIONS, NamedArguments, is_own, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +35,7 @@ def _attach(effect: Effect, make: Callable[[Effect, Foreign], Foreign], state: A
 def _reducing(effect: Effect, original: Foreign) -> Foreign:
     def init(*args: Foreign, **kwargs: Foreign) -> None:
         with effect.wall:
-            given = Given(original, args, kwargs)
+            given = NamedArguments(original, args, kwargs)
             name = next((name for name in PARAMETERS if given.takes(name)), None)
             if name is not None and not given.get(name) and is_own(given.get("python_function")):
                 given.set(name, True)

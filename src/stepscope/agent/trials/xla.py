@@ -6,7 +6,7 @@ import functools
 from typing import TYPE_CHECKING
 
 from stepscope.agent.trials.compile_settings import compile_targets
-from stepscope.agent.trials.support import FUNCTIONS, Given, is_own, replace
+from stepscope.agent.trials.support import FUNCTIONS, NamedArguments, is_own, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,7 @@ def _attach(effect: Effect, state: AgentState, module: Foreign) -> None:
     def make(original: Foreign) -> Foreign:
         def init(*args: Foreign, **kwargs: Foreign) -> None:
             with effect.wall:
-                given = Given(original, args, kwargs)
+                given = NamedArguments(original, args, kwargs)
                 if bool(given.get("jit_compile")) != on and is_own(given.get("python_function")):
                     given.set("jit_compile", on)
                     args, kwargs = given.call

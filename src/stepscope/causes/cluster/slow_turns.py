@@ -22,7 +22,7 @@ from stepscope.derive.steps import anatomy
 
 if TYPE_CHECKING:
     from stepscope.causes.cluster.member import Member
-    from stepscope.causes.general.spent_lines import Spent
+    from stepscope.causes.general.spent_lines import SpentLine
     from stepscope.derive.cluster.member_calls import MemberCalls
     from stepscope.derive.view import SessionView
     from stepscope.model.report.components import ComponentName
@@ -40,7 +40,7 @@ class SlowTurns(Struct, frozen=True, kw_only=True):
     """By how much, in the mean of these steps."""
     more_ns: float
     """By how much what they did alone was longer in all."""
-    lines: tuple[Spent, ...]
+    lines: tuple[SpentLine, ...]
     """Where the member that was the slowest most often spends it."""
 
 

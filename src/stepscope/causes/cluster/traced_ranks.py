@@ -57,7 +57,7 @@ class Rank(Struct, frozen=True, kw_only=True):
         return self.view.traces.main
 
 
-class Compared(Struct, frozen=True, kw_only=True):
+class ComparedRanks(Struct, frozen=True, kw_only=True):
     """The ranks that exchange, in the steps that all of them have in common."""
 
     ranks: tuple[Rank, ...]
@@ -91,7 +91,7 @@ class TracedRanks(Struct, frozen=True, kw_only=True):
 
     files: RankFiles
     ranks: tuple[Rank, ...]
-    compared: Compared | None
+    compared: ComparedRanks | None
     text: str = ""
     """Why they are not compared; "" if they are."""
 
@@ -122,7 +122,7 @@ def _read(view: SessionView, name: str) -> OpTrace:
     return found
 
 
-def _compared(ranks: Sequence[Rank]) -> tuple[Compared | None, str]:
+def _compared(ranks: Sequence[Rank]) -> tuple[ComparedRanks | None, str]:
     """The comparison, or why there is none."""
     with_steps = [(rank, trace) for rank in ranks if (trace := rank.trace) is not None]
     if len(with_steps) <= 1:
@@ -141,7 +141,7 @@ def _compared(ranks: Sequence[Rank]) -> tuple[Compared | None, str]:
     hidden = np.stack([t.breakdown.hidden_ns[r] for t, r in zip(traces, rows, strict=True)], axis=1)
     alone, exchange, period = whole - exposed, exposed + hidden, whole.mean(axis=1)
     blame = of_ranks.of_steps(alone, exchange, period)
-    return Compared(
+    return ComparedRanks(
         ranks=tuple(rank for rank, _ in talking),
         by_number=by_number,
         own_ns=of_ranks.waited_for(alone, exchange),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from stepscope.causes.general.spent_lines import LEAST, MAX_LINES, MIN_SAMPLES, Spent
+from stepscope.causes.general.spent_lines import LEAST, MAX_LINES, MIN_SAMPLES, SpentLine
 from stepscope.derive.ledger import build as ledger
 from stepscope.derive.ledger import loop_edges, outside
 from stepscope.derive.numeric import concentration, intervals
@@ -53,7 +53,7 @@ class PhaseTime(Struct, frozen=True, kw_only=True):
     ratio: float
     """Share of the job's wall time."""
     count: int
-    lines: tuple[Spent, ...]
+    lines: tuple[SpentLine, ...]
     """The costliest first; ratios are shares of the phase's time."""
     edges: tuple[tuple[str, int], ...] = ()
     """What Keras' loops do in it at their edges (``loop_edges``), and for how long."""
@@ -185,14 +185,14 @@ def _total_ns(whole: Ledger, part: LedgerPart, samples: list[Sample]) -> float:
     return weight * part.ns / max(1, part.ns - _finishing_ns(whole, part))
 
 
-def _lines(view: SessionView, whole: Ledger, part: LedgerPart, samples: list[Sample]) -> tuple[Spent, ...]:
+def _lines(view: SessionView, whole: Ledger, part: LedgerPart, samples: list[Sample]) -> tuple[SpentLine, ...]:
     if 2 * _finishing_ns(whole, part) >= max(1, part.ns):
         return ()  # most of it is no line's
     found = _by_samples(view, whole, part, samples) if len(samples) >= MIN_SAMPLES else _by_records(view, whole, part)
     return tuple(spent for spent in found if spent.ratio >= LEAST)[:MAX_LINES]
 
 
-def _by_samples(view: SessionView, whole: Ledger, part: LedgerPart, samples: list[Sample]) -> list[Spent]:
+def _by_samples(view: SessionView, whole: Ledger, part: LedgerPart, samples: list[Sample]) -> list[SpentLine]:
     """The innermost lines of the user's code: functions as a whole, but each line of imports."""
     total = _total_ns(whole, part, samples)
     groups: dict[tuple[str, str, int], list[tuple[Sample, Spot]]] = defaultdict(list)
@@ -206,7 +206,7 @@ def _by_samples(view: SessionView, whole: Ledger, part: LedgerPart, samples: lis
         called = Counter(name for sample, _ in group if (name := stack_samples.called(sample)))
         weight = stack_samples.weight_of(sample for sample, _ in group)
         found.append(
-            Spent(
+            SpentLine(
                 place=view.place(spot.file, spot.line, function=spot.function),
                 ratio=weight / total,
                 what=doing.public(called.most_common(1)[0][0]) if called else "",
@@ -215,7 +215,7 @@ def _by_samples(view: SessionView, whole: Ledger, part: LedgerPart, samples: lis
     return sorted(found, key=lambda spent: -spent.ratio)
 
 
-def _by_records(view: SessionView, whole: Ledger, part: LedgerPart) -> list[Spent]:
+def _by_records(view: SessionView, whole: Ledger, part: LedgerPart) -> list[SpentLine]:
     """Calls with the line of the user's code that made them."""
     names = names_of(whole.worker)
     records = whole.worker.records
@@ -230,5 +230,5 @@ def _by_records(view: SessionView, whole: Ledger, part: LedgerPart) -> list[Spen
         name = names.get(number)
         if name is not None and name.call_file and time:
             place = view.place(name.call_file, name.call_line, function=name.call_function)
-            found.append(Spent(place=place, ratio=min(1.0, time / max(1, part.ns)), what=name.text or name.role))
+            found.append(SpentLine(place=place, ratio=min(1.0, time / max(1, part.ns)), what=name.text or name.role))
     return found

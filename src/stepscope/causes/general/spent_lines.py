@@ -41,7 +41,7 @@ MIN_SAMPLES = 4
 """Fewer stack samples name no line."""
 
 
-class Spent(Struct, frozen=True, kw_only=True):
+class SpentLine(Struct, frozen=True, kw_only=True):
     """A line, and the part of a component's time that is spent on it."""
 
     place: Place
@@ -57,13 +57,13 @@ class Spent(Struct, frozen=True, kw_only=True):
     """Share of its time within calls of the framework, where that is known."""
 
 
-def of(view: StepsView, component: ComponentName) -> tuple[Spent, ...]:
+def of(view: StepsView, component: ComponentName) -> tuple[SpentLine, ...]:
     """The costliest lines of a component; empty if not even the line of the step's call is known."""
     found = [spent for spent in _BY.get(component, _sampled)(view, component) if spent.ratio >= LEAST][:MAX_LINES]
     if found:
         return tuple(found)
     place = of_steps(view)
-    return (Spent(place=place, ratio=0.0),) if place is not None else ()
+    return (SpentLine(place=place, ratio=0.0),) if place is not None else ()
 
 
 def of_steps(view: StepsView) -> Place | None:
@@ -89,7 +89,7 @@ def _of_pulls(view: StepsView) -> Place | None:
     return view.place(name.call_file, name.call_line, function=name.call_function)
 
 
-def _sampled(view: StepsView, component: ComponentName) -> list[Spent]:
+def _sampled(view: StepsView, component: ComponentName) -> list[SpentLine]:
     """By stack samples: the innermost line of the user's code."""
     spots = view.hot_spots(component)
     if sum(spot.samples for spot in spots) < MIN_SAMPLES:
@@ -97,11 +97,11 @@ def _sampled(view: StepsView, component: ComponentName) -> list[Spent]:
     return [_of_spot(view, spot) for spot in spots]
 
 
-def _of_spot(view: StepsView, spot: HotSpot) -> Spent:
+def _of_spot(view: StepsView, spot: HotSpot) -> SpentLine:
     culprit, statement = spot.culprit, spot.statement
     place = view.place(culprit.file, culprit.line, function=culprit.function)
     caller = view.place(statement.file, statement.line, function=statement.function) if statement is not None else None
-    return Spent(
+    return SpentLine(
         place=place,
         ratio=spot.ratio,
         what=doing.of_spot(spot, view.source_of),
@@ -109,7 +109,7 @@ def _of_spot(view: StepsView, spot: HotSpot) -> Spent:
     )
 
 
-def _named(view: StepsView, component: ComponentName) -> list[Spent]:
+def _named(view: StepsView, component: ComponentName) -> list[SpentLine]:
     """By records with names: callbacks, saves, evaluations, builds, waits for a tensor."""
     kinds = {**NAMED_BY, **_NAMED}[component]
     rows = view.named_times(*kinds)
@@ -118,14 +118,14 @@ def _named(view: StepsView, component: ComponentName) -> list[Spent]:
     return _of_rows(view, rows)
 
 
-def _of_rows(view: StepsView, rows: Sequence[NamedTime]) -> list[Spent]:
+def _of_rows(view: StepsView, rows: Sequence[NamedTime]) -> list[SpentLine]:
     total = sum(row.total_ns for row in rows)
     found = []
     for row in rows:
         place = _row_place(view, row)
         if place is not None and total:
             what = row.name.text or row.name.role
-            found.append(Spent(place=place, ratio=row.total_ns / total, what=what, calls=row.calls))
+            found.append(SpentLine(place=place, ratio=row.total_ns / total, what=what, calls=row.calls))
     return found
 
 
@@ -139,7 +139,7 @@ def _row_place(view: StepsView, row: NamedTime) -> Place | None:
     return of_steps(view)
 
 
-def _traced(view: StepsView, _: ComponentName) -> list[Spent]:
+def _traced(view: StepsView, _: ComponentName) -> list[SpentLine]:
     """By the functions that are traced, with the lines that call them."""
     lo, hi = view.steps.windows
     records = view.calls(Kind.TRACE)
@@ -162,7 +162,7 @@ def _traced(view: StepsView, _: ComponentName) -> list[Spent]:
     ]
 
 
-def _of_trace(view: StepsView, event: Traced, ratio: float, calls: int) -> Spent | None:
+def _of_trace(view: StepsView, event: Traced, ratio: float, calls: int) -> SpentLine | None:
     caller = None
     if event.stack:
         file, function, line = event.stack[-1]
@@ -170,30 +170,30 @@ def _of_trace(view: StepsView, event: Traced, ratio: float, calls: int) -> Spent
     place = view.place(event.file, event.line, event.end_line, event.function) if event.file else caller
     if place is None:
         return None
-    return Spent(place=place, ratio=ratio, what=event.function, calls=calls, caller=caller)
+    return SpentLine(place=place, ratio=ratio, what=event.function, calls=calls, caller=caller)
 
 
-def _input(view: StepsView, component: ComponentName) -> list[Spent]:
+def _input(view: StepsView, component: ComponentName) -> list[SpentLine]:
     """The slowest stage of the pipeline with its function; without a known pipeline, by stack samples."""
     stage = view.pipeline.slowest
     return (list(_of_stage(view, stage)) if stage is not None else []) or _sampled(view, component)
 
 
-def _of_stage(view: StepsView, stage: Stage) -> Iterable[Spent]:
+def _of_stage(view: StepsView, stage: Stage) -> Iterable[SpentLine]:
     for made in stage.datasets:
         place = view.dataset_place(made)
         if made.fn_file and made.fn_line:
             function = view.place(made.fn_file, made.fn_line, made.fn_end_line, made.fn_name)
-            yield Spent(place=function, ratio=1.0, what=f"{stage.name} of the pipeline", caller=place)
+            yield SpentLine(place=function, ratio=1.0, what=f"{stage.name} of the pipeline", caller=place)
         elif place is not None:
-            yield Spent(place=place, ratio=1.0, what=f"{stage.name} of the pipeline")
+            yield SpentLine(place=place, ratio=1.0, what=f"{stage.name} of the pipeline")
 
 
-def _compute(view: StepsView, component: ComponentName) -> list[Spent]:
+def _compute(view: StepsView, component: ComponentName) -> list[SpentLine]:
     """By the op trace; without one, by stack samples of Python that runs inside of the call."""
     lines = view.get(compute_lines.build)
     if lines is not None and lines.lines:
-        return [Spent(place=line.place, ratio=line.ratio, what=line.types_text) for line in lines.lines]
+        return [SpentLine(place=line.place, ratio=line.ratio, what=line.types_text) for line in lines.lines]
     whole = sum(sample.weight_ns for sample in view.samples if sample.component == component)
     inside = [s for s in view.samples if s.component == component and stack_samples.inside_call(s, view.loop)]
     part = stack_samples.weight_of(inside) / whole if whole else 0.0
@@ -208,7 +208,7 @@ _NAMED: dict[ComponentName, tuple[Kind, ...]] = {
     "building": (Kind.BUILD,),
     "host-sync": (Kind.SYNC,),
 }
-_BY: dict[ComponentName, Callable[[StepsView, ComponentName], list[Spent]]] = {
+_BY: dict[ComponentName, Callable[[StepsView, ComponentName], list[SpentLine]]] = {
     "input-wait": _input,
     "call": _compute,
     "callbacks": _named,

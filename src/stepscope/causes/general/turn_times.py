@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from stepscope.causes.general import phase_lines
-from stepscope.causes.general.spent_lines import LEAST, MAX_LINES, MIN_SAMPLES, Spent
+from stepscope.causes.general.spent_lines import LEAST, MAX_LINES, MIN_SAMPLES, SpentLine
 from stepscope.derive.ledger import own_steps, turn_split, turns
 from stepscope.derive.numeric import intervals
 from stepscope.derive.python import doing, stack_samples
@@ -41,7 +41,7 @@ class TurnTime(Struct, frozen=True, kw_only=True):
     ns: float
     ratio: float
     """Share of the turn's time."""
-    lines: tuple[Spent, ...] = ()
+    lines: tuple[SpentLine, ...] = ()
     """The costliest first; ratios are shares of the part."""
     samples: int = 0
 
@@ -99,7 +99,7 @@ def _time(view: SessionView, part: TurnPart, mean: float, samples: Sequence[Samp
     )
 
 
-def _by_statement(view: SessionView, samples: Sequence[Sample], found: ThreadTurns) -> list[Spent]:
+def _by_statement(view: SessionView, samples: Sequence[Sample], found: ThreadTurns) -> list[SpentLine]:
     """By the function that one which makes the steps calls, with all that it does, and by the calling line."""
     total = stack_samples.weight_of(samples)
     groups: dict[tuple[Spot, str, str], list[tuple[Sample, Spot]]] = defaultdict(list)
@@ -115,7 +115,7 @@ def _by_statement(view: SessionView, samples: Sequence[Sample], found: ThreadTur
         called = Counter(name for sample, _ in group if (name := stack_samples.called(sample)))
         itself = (file, function) == (statement.file, statement.function)
         spent.append(
-            Spent(
+            SpentLine(
                 place=view.place(file, line, function=function),
                 ratio=stack_samples.weight_of(sample for sample, _ in group) / total if total else 0.0,
                 what=doing.public(called.most_common(1)[0][0]) if called and itself else "",

@@ -42,7 +42,7 @@ _SIMILAR = 30
 """Nodes whose work differs by more are not compared."""
 
 
-class Loaded(Struct, frozen=True, kw_only=True):
+class LoadedModel(Struct, frozen=True, kw_only=True):
     """A model that the steps run, whose file was seen."""
 
     made: InferenceSession
@@ -62,7 +62,7 @@ class SlowNode(Struct, frozen=True, kw_only=True):
     """Share of the traced steps."""
 
 
-def files(view: StepsView) -> tuple[Loaded, ...]:
+def files(view: StepsView) -> tuple[LoadedModel, ...]:
     """The models that the thread of the steps runs on the CPU and whose files were seen near the job."""
     made = {event.model: event for event in view.steps.worker.all(InferenceSession)}
     seen = {one.model: one for one in view.session.manifest.models}
@@ -71,7 +71,7 @@ def files(view: StepsView) -> tuple[Loaded, ...]:
         event = made.get(row.name.text)
         if event is not None and event.model in seen and event.providers[:1] == [_CPU]:
             ratio = min(1.0, row.total_ns / view.steps.steady_ns)
-            found.append(Loaded(made=event, ratio=ratio, weights=seen[event.model]))
+            found.append(LoadedModel(made=event, ratio=ratio, weights=seen[event.model]))
     return tuple(found)
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from stepscope.model.report.components import ComponentName
 
 
-class Holder(Struct, frozen=True, kw_only=True):
+class GilHolder(Struct, frozen=True, kw_only=True):
     """Threads of the process, other than the step's, that run the same Python function."""
 
     threads: tuple[str, ...]
@@ -75,7 +75,7 @@ class LockWaits(Struct, frozen=True, kw_only=True):
     """The line of user code where it waits most often."""
     component: ComponentName | Literal[""]
     """Component of the step in which it waits most often; "" if no look found it waiting."""
-    holders: tuple[Holder, ...]
+    holders: tuple[GilHolder, ...]
     """The most likely holder of the lock first."""
 
     @property
@@ -173,7 +173,7 @@ def _waiting_at(view: SessionView, times: set[int]) -> tuple[Spot | None, Compon
 
 def _holders(
     view: SessionView, window: tuple[int, int], used: dict[int, Use], waits: Counter[int], min_cores: float
-) -> tuple[Holder, ...]:
+) -> tuple[GilHolder, ...]:
     """Threads that are sampled in Python and use a CPU, by the function that they run."""
     steps = view.steps
     if steps is None:
@@ -192,7 +192,7 @@ def _holders(
         lines = line_weights.most(line_weights.ranked((spot.line, 1) for spot in spots)) or (0,)
         threads = [thread for thread, _ in members]
         found.append(
-            Holder(
+            GilHolder(
                 threads=tuple(sorted(names.get(t, "") for t in threads)),
                 cores=sum(used[t].run for t in threads),
                 wanted=sum(used[t].run + used[t].ready for t in threads),

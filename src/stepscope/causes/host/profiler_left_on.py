@@ -19,7 +19,7 @@ LEAST_STEPS = 20
 """Minimum number of steps of either kind: with fewer the cost of recording is unknown."""
 
 
-class Profiled(Struct, frozen=True, kw_only=True):
+class ProfilerUse(Struct, frozen=True, kw_only=True):
     """Known facts about a profiler that recorded."""
 
     steps: int
@@ -36,7 +36,7 @@ class Profiled(Struct, frozen=True, kw_only=True):
     """The first start of the profiler."""
 
 
-def build(steps: Steps) -> Profiled | None:
+def build(steps: Steps) -> ProfilerUse | None:
     """None if no steady step was recorded."""
     started = [told for told in steps.worker.all(UserProfiler) if told.action == "start"]
     if not started or not steps.steady_count:
@@ -52,7 +52,7 @@ def build(steps: Steps) -> Profiled | None:
     known = min(len(recorded), len(free)) >= LEAST_STEPS
     ratio = float(inside.sum() / steps.steady_ns)
     first, last = steps.span
-    return Profiled(
+    return ProfilerUse(
         steps=int(np.count_nonzero(inside)) + round(ratio * steps.skipped),
         time_ratio=ratio,
         wall_ns=last - first,

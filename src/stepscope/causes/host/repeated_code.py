@@ -30,7 +30,7 @@ MAX_PER_TURN = 4
 iterations."""
 
 
-class Repeated(Struct, frozen=True, kw_only=True):
+class RepeatedCode(Struct, frozen=True, kw_only=True):
     """The repeated code of one graph."""
 
     turns: int
@@ -47,7 +47,7 @@ class Repeated(Struct, frozen=True, kw_only=True):
     """(file, function, first line, last line) of the Python loop around most of it, if there is one."""
 
 
-def build(index: GraphIndex, graph: int, sources: Mapping[str, str], min_turns: int) -> Repeated | None:
+def build(index: GraphIndex, graph: int, sources: Mapping[str, str], min_turns: int) -> RepeatedCode | None:
     """Code that a graph contains at least ``min_turns`` times; None if there is none."""
     table = index.table
     rows = table.rows_of(graph)
@@ -63,7 +63,7 @@ def build(index: GraphIndex, graph: int, sources: Mapping[str, str], min_turns: 
         return None
     repeated = [group for group in groups.values() if len(group) >= turns]
     nodes = [row for group in repeated for row in group]
-    return Repeated(
+    return RepeatedCode(
         turns=turns,
         nodes=len(nodes),
         ratio=len(nodes) / len(forward),

@@ -39,7 +39,7 @@ _TAKES = ("IteratorGetNext", "OneShotIterator", "QueueDequeue", "ReaderRead")
 """Ops whose result differs each time: another run of them is another batch."""
 
 
-class Rerun(Struct, frozen=True, kw_only=True):
+class RepeatedRun(Struct, frozen=True, kw_only=True):
     """A run whose fetches the main run could return."""
 
     run: NamedTime
@@ -51,7 +51,7 @@ class Reruns(Struct, frozen=True, kw_only=True):
     """The runs of one step on one feed."""
 
     main: NamedTime
-    others: tuple[Rerun, ...]
+    others: tuple[RepeatedRun, ...]
     """Longest first."""
 
     @property
@@ -106,7 +106,7 @@ def _of_group(index: GraphIndex, group: list[NamedTime], min_shared: float) -> R
             continue
         shared = len(mine & needs[main.name.id]) / len(mine)
         if shared >= min_shared:
-            others.append(Rerun(run=run, shared=shared))
+            others.append(RepeatedRun(run=run, shared=shared))
     return Reruns(main=main, others=tuple(others)) if others else None
 
 

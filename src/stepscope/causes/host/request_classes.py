@@ -26,7 +26,7 @@ MIN_CALLS = 4
 """A class of fewer calls says nothing about how long they queue, or take alone."""
 
 
-class Timed(Protocol):
+class TimedCalls(Protocol):
     """The calls of a task that have records. Shapes: int64[call]."""
 
     @property
@@ -42,7 +42,7 @@ class Timed(Protocol):
         """Flags of the records, with the number of the shape."""
 
 
-def build(worker: Worker, calls: Timed) -> tuple[CallClass, ...]:
+def build(worker: Worker, calls: TimedCalls) -> tuple[CallClass, ...]:
     """Classes of a task's calls, by shape and then by calls in flight; () if they are all of one class.
 
     Args:
@@ -79,7 +79,7 @@ def _size(dims: tuple[int, ...]) -> int:
     return int(np.prod(dims)) if dims else 0
 
 
-def _class(calls: Timed, mine: I64, shape: ShapeMet | None, step: int, alone: int | None) -> CallClass:
+def _class(calls: TimedCalls, mine: I64, shape: ShapeMet | None, step: int, alone: int | None) -> CallClass:
     durs, starts = calls.durs[mine], calls.starts[mine]
     p50, p95 = _median(durs), int(np.percentile(durs, 95, method="inverted_cdf"))
     return CallClass(

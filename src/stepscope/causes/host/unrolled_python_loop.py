@@ -77,7 +77,7 @@ class FirstTraces(Struct, frozen=True, kw_only=True):
         return round(ratio * self.span_ns / max(1, self.steps))
 
 
-class Repeats(Struct, frozen=True, kw_only=True):
+class GraphMakingLoop(Struct, frozen=True, kw_only=True):
     """The loop that made most of a graph."""
 
     place: tuple[str, str, int, int]
@@ -94,7 +94,7 @@ class Repeats(Struct, frozen=True, kw_only=True):
     """On which ``ratio`` rests; 0 if it rests on nodes."""
 
 
-def worst(view: StepsView) -> Repeats | None:
+def worst(view: StepsView) -> GraphMakingLoop | None:
     """The loop whose iterations one graph contains, by its nodes, else by the samples taken while it was made.
 
     Iterations that read their own weights are a loop over layers, which a model needs: None.
@@ -109,7 +109,7 @@ def worst(view: StepsView) -> Repeats | None:
         place = place or (found.loop if found is not None else None)
         if found is None or found.variables >= found.turns or place is None:
             return None
-        return Repeats(
+        return GraphMakingLoop(
             place=place,
             ratio=found.ratio,
             turns=found.turns,
@@ -119,7 +119,9 @@ def worst(view: StepsView) -> Repeats | None:
         )
     if sampled is None or place is None or traces.nodes_per_variable < MIN_NODES_PER_VARIABLE:
         return None
-    return Repeats(place=place, ratio=sampled.ratio, turns=0, variables=0, in_turn=None, samples=sampled.samples)
+    return GraphMakingLoop(
+        place=place, ratio=sampled.ratio, turns=0, variables=0, in_turn=None, samples=sampled.samples
+    )
 
 
 def build(view: StepsView) -> FirstTraces | None:

@@ -67,7 +67,7 @@ class LoaderWait(Struct, frozen=True, kw_only=True):
         return self.next_ns / self.made.batch if self.made.batch and not self.made.workers else 0.0
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class ProcessWait(Struct, frozen=True, kw_only=True):
     """The wait in one of the processes that make the same steps."""
 
     view: StepsView
@@ -76,7 +76,7 @@ class Found(Struct, frozen=True, kw_only=True):
     """Its name, if it is a task of a cluster."""
 
 
-def everywhere(view: StepsView) -> tuple[Found, ...]:
+def everywhere(view: StepsView) -> tuple[ProcessWait, ...]:
     """The waits of all processes of the session that make these steps, the longest first: one of them may hold up the
     others.
     """
@@ -88,7 +88,7 @@ def everywhere(view: StepsView) -> tuple[Found, ...]:
     views = [(member.name, member.open()) for member in tasks]
     views += [("", SessionView(replace(view.session, workers=(one,)))) for one in alone.values()]
     seen += [(name, own) for name, other in views if (own := steps_view.of(other)) is not None]
-    found = [Found(view=own, wait=wait, task=name) for name, own in seen if (wait := build(own)) is not None]
+    found = [ProcessWait(view=own, wait=wait, task=name) for name, own in seen if (wait := build(own)) is not None]
     return tuple(sorted(found, key=lambda one: -one.wait.lost_ratio))
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from stepscope.causes.input.input_work import InputWork
-    from stepscope.derive.input.bound import ConsumedPipeline, Pace
+    from stepscope.derive.input.bound import BatchPace, ConsumedPipeline
     from stepscope.derive.input.stages import Stage
     from stepscope.derive.steps_view import StepsView
     from stepscope.model.log.events import DatasetMade
@@ -56,7 +56,7 @@ class Edit(Struct, frozen=True, kw_only=True):
     made: DatasetMade | None
     """Where."""
     changes: tuple[SourceChange, ...]
-    after: Pace
+    after: BatchPace
     note: str = ""
     """What must be true, or "": nothing."""
     bytes: float = 0.0
@@ -74,7 +74,7 @@ class InputBound(Struct, frozen=True, kw_only=True):
     """Of one batch; 0: unknown."""
     edits: tuple[Edit, ...]
     """Without more memory, the first to make first; then the cache, if it fits."""
-    best: Pace
+    best: BatchPace
     """After all of them."""
     as_it_is: ConsumedPipeline
     layout: ConsumedPipeline
@@ -85,7 +85,7 @@ class InputBound(Struct, frozen=True, kw_only=True):
     """What a batch takes by the model, as it is."""
     fits: bool
     """Whether that is what it takes in the run; if not, there are no edits."""
-    without_cache: Pace
+    without_cache: BatchPace
     too_large: float = 0.0
     """Bytes of a cache that would help and does not fit; 0: none."""
 
@@ -202,7 +202,7 @@ def _as_run(work: InputWork) -> ConsumedPipeline:
     )
 
 
-def _pace(pace: Pace, factor: float) -> Pace:
+def _pace(pace: BatchPace, factor: float) -> BatchPace:
     return replace(pace, ns=pace.ns * factor)
 
 

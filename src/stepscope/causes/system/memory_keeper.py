@@ -13,7 +13,7 @@ from stepscope.causes.system import memory_owners
 from stepscope.derive.machine import memory_use
 
 if TYPE_CHECKING:
-    from stepscope.causes.system.memory_owners import Owner
+    from stepscope.causes.system.memory_owners import MemoryOwner
     from stepscope.derive.steps_view import StepsView
     from stepscope.model.log.memory import MemoryHeld
 
@@ -27,7 +27,7 @@ class Keeper(Struct, frozen=True, kw_only=True):
     """What two looks say of the memory that came between them."""
 
     grown_bytes: float
-    owner: Owner | None
+    owner: MemoryOwner | None
     """The variable that keeps at least half of it; None: no variable does."""
     share: float
     """Share of the growth that it keeps."""

@@ -47,7 +47,7 @@ _MADE: dict[OwnerKind, str] = {"cache": "Cache", "shuffle": "Shuffle"}
 """How the transformations begin that such stages come from."""
 
 
-class Owner(Struct, frozen=True, kw_only=True):
+class MemoryOwner(Struct, frozen=True, kw_only=True):
     """One of them. Bytes."""
 
     kind: OwnerKind
@@ -83,7 +83,7 @@ class Owner(Struct, frozen=True, kw_only=True):
     """File that has the variable, as the session names it."""
 
 
-def variables(view: SessionView, use: MemoryUse) -> list[Owner]:
+def variables(view: SessionView, use: MemoryUse) -> list[MemoryOwner]:
     """What variables held at the last look, the largest first."""
     if not use.looks:
         return []
@@ -101,7 +101,7 @@ def variables(view: SessionView, use: MemoryUse) -> list[Owner]:
         what = f"{row.dtype}[{','.join(map(str, row.shape))}]" if row.dtype else ""
         what = f"{row.model}, {what} the largest variable" if row.model else what
         found.append(
-            Owner(
+            MemoryOwner(
                 kind="container" if row.count else "variable",
                 name=row.name,
                 bytes=float(row.bytes),
@@ -119,12 +119,12 @@ def variables(view: SessionView, use: MemoryUse) -> list[Owner]:
     return sorted(found, key=lambda owner: -owner.bytes)
 
 
-def _model_of(view: SessionView, row: HeldValue, at_first: int) -> Owner:
+def _model_of(view: SessionView, row: HeldValue, at_first: int) -> MemoryOwner:
     """A Keras model, or another object of it, that a variable holds."""
     layer = (row.built,) if row.built is not None and row.built[0] else ()
     places = [*(view.place(file, line, function=function) for file, function, line in layer), *_place(view, row)]
     name = row.variable.rpartition(":")[0] or row.variable
-    return Owner(
+    return MemoryOwner(
         kind="variables",
         name=layer_words(name.split("/")[-2] if "/" in name else name, row.layer, row.shape),
         bytes=float(row.bytes),
@@ -168,12 +168,12 @@ def _place(view: SessionView, row: HeldValue) -> tuple[Place, ...]:
     return (view.place(row.file, line, function=row.function),) if row.file and line else ()
 
 
-def inputs(view: SessionView, worker: Worker) -> list[Owner]:
+def inputs(view: SessionView, worker: Worker) -> list[MemoryOwner]:
     """What the input held when its models were read last, by transformation, the largest first."""
     reads, _ = model_reads.read_all(worker)
     datasets = {d.id: d for d in worker.all(DatasetMade)}
     iterators = {i.id: i for i in worker.all(IteratorMade)}
-    found: dict[str, Owner] = {}
+    found: dict[str, MemoryOwner] = {}
     for read in {read.iterator: read for read in reads}.values():
         made = iterators.get(read.iterator)
         matched = stages.align(read.data, datasets.get(made.dataset) if made is not None else None, datasets)
@@ -186,7 +186,7 @@ def inputs(view: SessionView, worker: Worker) -> list[Owner]:
                 above = stages.upstream([made.dataset], datasets) if made is not None else []
                 own = tuple(d for d in above if d.cls.startswith(_MADE[kind])) or own
             place = next((p for d in own if (p := view.dataset_place(d)) is not None), None)
-            owner = Owner(
+            owner = MemoryOwner(
                 kind=kind,
                 name=node.name,
                 bytes=float(node.buffered_bytes),
@@ -201,7 +201,7 @@ def inputs(view: SessionView, worker: Worker) -> list[Owner]:
     return sorted(found.values(), key=lambda owner: -owner.bytes)
 
 
-def model_variables(view: SessionView, worker: Worker) -> Owner | None:
+def model_variables(view: SessionView, worker: Worker) -> MemoryOwner | None:
     """The variables of a process's largest model with those of its optimizer, as its graphs capture them."""
     if not len(worker.graphs):
         return None
@@ -217,7 +217,7 @@ def model_variables(view: SessionView, worker: Worker) -> Owner | None:
     layer, shape = _reader(index, largest[0][0])
     fit = view.fit_place() if view.steps is not None else None
     built = view.place(layer.file, layer.line, function=layer.function) if layer is not None and layer.line else None
-    return Owner(
+    return MemoryOwner(
         kind="variables",
         name=layer_words(layer.name, layer.cls, shape) if layer is not None else largest[0][0],
         bytes=total,

@@ -21,7 +21,7 @@ from stepscope.model.log.memory import MemoryLacked
 if TYPE_CHECKING:
     from stepscope.causes.system.device_memory import DeviceMemory
     from stepscope.causes.system.memory_kill import MemoryKill
-    from stepscope.causes.system.memory_owners import Owner
+    from stepscope.causes.system.memory_owners import MemoryOwner
     from stepscope.causes.system.step_need import StepNeed
     from stepscope.derive.machine.memory_use import Limit, MemoryUse
     from stepscope.derive.view import SessionView
@@ -58,9 +58,9 @@ class OutOfMemory(Struct, frozen=True, kw_only=True):
     """The line that ran at the end, after the one while which more memory came."""
     line_bytes: float
     """Own memory that looks saw coming while the first of these lines ran; 0: not known."""
-    owner: Owner | None
+    owner: MemoryOwner | None
     """Who held the memory; None: not seen."""
-    others: tuple[Owner, ...]
+    others: tuple[MemoryOwner, ...]
     """Other owners, the largest first."""
     fits: int
     """Size of the owner that would have fitted, in its unit; 0: not known."""
@@ -174,12 +174,12 @@ def _of_device(
     )
 
 
-def _of_message(error: MemoryLacked | None, asked: float, shape: str, owner: Owner | None) -> Owner | None:
+def _of_message(error: MemoryLacked | None, asked: float, shape: str, owner: MemoryOwner | None) -> MemoryOwner | None:
     """The array that did not fit, if it is larger than what anybody holds; else the owner."""
     if error is None or not error.shape or asked <= (owner.bytes if owner is not None else 0.0):
         return owner
     count = max(1, error.shape[0])
-    return memory_owners.Owner(
+    return memory_owners.MemoryOwner(
         kind="asked", name=shape, bytes=asked, count=count, unit="rows", per_unit=asked / count, where=()
     )
 
@@ -204,7 +204,7 @@ def _lines(use: MemoryUse, own: float) -> list[tuple[Frame, float]]:
 
 
 def _same(
-    view: SessionView, use: MemoryUse, owner: Owner | None, owners: list[Owner], own: float
+    view: SessionView, use: MemoryUse, owner: MemoryOwner | None, owners: list[MemoryOwner], own: float
 ) -> tuple[tuple[str, ...], float]:
     """(what else has the data of a variable, bytes that came while the last line copied it).
 
@@ -231,7 +231,7 @@ def _same(
     return (*said, f"{made} at line {line}"), came
 
 
-def _copies(owner: Owner, asked: float) -> float:
+def _copies(owner: MemoryOwner, asked: float) -> float:
     """Bytes of further copies of a variable's value that the program makes."""
     if owner.kind not in ("variable", "container"):
         return 0.0
@@ -261,7 +261,7 @@ def _asked(use: MemoryUse, error: MemoryLacked | None, ended_ns: int) -> tuple[f
     return memory_kill.asked_at_once(use, ended_ns), ""
 
 
-def _base(use: MemoryUse, own: float, owner: Owner | None, need: StepNeed | None) -> float:
+def _base(use: MemoryUse, own: float, owner: MemoryOwner | None, need: StepNeed | None) -> float:
     """Own memory that the owner does not explain."""
     if owner is None:
         return own
@@ -271,7 +271,7 @@ def _base(use: MemoryUse, own: float, owner: Owner | None, need: StepNeed | None
     return max(0.0, own - owner.bytes)
 
 
-def fitting(owner: Owner, limit: Limit, base: float, copies: float = 0.0) -> int:
+def fitting(owner: MemoryOwner, limit: Limit, base: float, copies: float = 0.0) -> int:
     """Largest number of the owner's units within a limit, all other memory staying as it is; 0: none, or not known.
 
     ``copies``: bytes of further copies of the owner that the program made at its end.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from stepscope.causes.system.memory_owners import TENSORS, WORK_SPACE, Owner
+from stepscope.causes.system.memory_owners import TENSORS, WORK_SPACE, MemoryOwner
 from stepscope.derive.graph.index import GraphIndex
 from stepscope.derive.graph.step_memory import StepMemories
 from stepscope.model.log.events import BatchSeen, DatasetMade, IteratorMade, Traced
@@ -60,7 +60,7 @@ class StepNeed(Struct, frozen=True, kw_only=True):
     function: str
     traced_ns: int
     """When its trace had ended."""
-    owner: Owner
+    owner: MemoryOwner
 
 
 def step(view: SessionView, worker: Worker, last: BatchSeen | None = None) -> StepNeed | None:
@@ -124,7 +124,7 @@ def _need(view: SessionView, index: GraphIndex, memory: StepMemory, traced: Trac
         places.insert(0 if memory.grown > memory.fixed else len(places), called)
     largest, names = _largest(index, memory)
     whole = last is not None and last.steps == 1 and last.samples == last.size and last.size > WHOLE
-    owner = Owner(
+    owner = MemoryOwner(
         kind="step",
         largest=largest,
         layers=names,

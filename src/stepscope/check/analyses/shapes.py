@@ -28,7 +28,7 @@ _SAME = frozenset(
 _RANKS = {"1D": 1, "2D": 2, "3D": 3}
 
 
-class Flattened(Struct, frozen=True):
+class FlattenedInput(Struct, frozen=True):
     """The input of a Dense layer."""
 
     features: int
@@ -38,7 +38,7 @@ class Flattened(Struct, frozen=True):
     """Shape before it was flattened."""
 
 
-def dense_input(ctx: Context, call: Call) -> Flattened | None:
+def dense_input(ctx: Context, call: Call) -> FlattenedInput | None:
     """The number of features that a ``Dense`` call is built on; None if unknown."""
     chain = _before(ctx, call.node)
     if chain is None:
@@ -57,7 +57,7 @@ def dense_input(ctx: Context, call: Call) -> Flattened | None:
         shape = _declared(ctx, call)
     if shape is None or not shape or shape[-1] is None:
         return None
-    return Flattened(shape[-1], flat, before if flat else None)
+    return FlattenedInput(shape[-1], flat, before if flat else None)
 
 
 # ---- what stands before a layer ----------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from stepscope.check.editor.check import Document, check, encoded
 from stepscope.check.fixing import rounds
-from stepscope.check.fixing.edits import CannotFixError, Edit, Lines, apply, replacement
+from stepscope.check.fixing.edits import CannotFixError, Edit, ParserLines, apply, replacement
 from stepscope.check.fixing.fixer import Fixer, comments
 from stepscope.check.hits import Hit
 from stepscope.check.source import suppress
@@ -63,7 +63,7 @@ def fix_all(document: Document, open_texts: dict[str, str]) -> Offer | None:
 
 def _silence(text: str, hit: Hit) -> Offer | None:
     """A comment that ignores a hit, at the end of its first line if possible, else of its last."""
-    lines = Lines(text)
+    lines = ParserLines(text)
     for line in dict.fromkeys((hit.span.line, hit.span.end_line)):
         begin = lines.offset(line, 1)
         end = begin + len(text[begin : lines.after(begin)].rstrip("\r\n"))

@@ -6,7 +6,7 @@ agreed on (UTF-16 unless they say otherwise); lines end in CR LF, LF or CR, and 
 
 from __future__ import annotations
 
-from stepscope.check.fixing.edits import Lines
+from stepscope.check.fixing.edits import ParserLines
 
 _BYTES = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2), "utf-32": ("utf-32-le", 4)}
 
@@ -21,7 +21,7 @@ class Positions:
 
     def __init__(self, text: str, encoding: str = "utf-16") -> None:
         self.text = text
-        self.lines = Lines(text)
+        self.lines = ParserLines(text)
         self._codec, self._size = _BYTES.get(encoding, _BYTES["utf-16"])
 
     def of(self, offset: int) -> tuple[int, int]:

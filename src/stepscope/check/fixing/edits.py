@@ -56,7 +56,7 @@ def apply(text: str, edits: Iterable[Edit]) -> str:
     return "".join([*parts, text[done:]])
 
 
-class Lines:
+class ParserLines:
     """Lines and columns of a text as the parser counts them: form feeds do not end a line.
 
     Args:

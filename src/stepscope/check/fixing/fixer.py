@@ -23,7 +23,7 @@ from stepscope.check.fixing.work import PlannedFile
 from stepscope.check.hits import FixPlan
 
 
-class Planned(Struct, frozen=True):
+class PlannedFix(Struct, frozen=True):
     """Result of a plan: edits, or the reason why there are none."""
 
     edits: tuple[Edit, ...] = ()
@@ -44,14 +44,14 @@ class Fixer:
         self._parsed: tuple[Tree, Naming] | CannotFixError | None = None
         self._comments: Counter[str] | None = None
 
-    def plan(self, plan: FixPlan) -> Planned:
+    def plan(self, plan: FixPlan) -> PlannedFix:
         """The edits of a plan, verified separately: the text they produce is sound."""
         try:
             edits = self._edits(plan)
             self._hold(edits)
         except CannotFixError as error:
-            return Planned(refused=str(error))
-        return Planned(edits)
+            return PlannedFix(refused=str(error))
+        return PlannedFix(edits)
 
     def _hold(self, edits: tuple[Edit, ...]) -> None:
         if not edits:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from stepscope.check.fixing.edits import CannotFixError, Edit, Lines
+from stepscope.check.fixing.edits import CannotFixError, Edit, ParserLines
 from stepscope.check.source.bindings import Binding, Scope
 from stepscope.check.source.canonical import canonical
 from stepscope.check.source.flow import analyse
@@ -36,7 +36,7 @@ class Naming:
     """
 
     def __init__(self, text: str, version: tuple[int, int]) -> None:
-        self.lines = Lines(text)
+        self.lines = ParserLines(text)
         self.version = version
         try:
             self.tree = ast.parse(text)

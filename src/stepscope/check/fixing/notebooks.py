@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from stepscope.check.fixing.edits import CannotFixError, Edit, Lines, apply
+from stepscope.check.fixing.edits import CannotFixError, Edit, ParserLines, apply
 from stepscope.check.source import notebook
 
 _BLANK = re.compile(r"[ \t\r\n]*")
@@ -49,7 +49,7 @@ class NotebookContent:
         self._numbers = [cell.number for cell in cells]
         self._slots = [slots[cell.number] for cell in cells]
         self.text = "".join(cell.text for cell in cells)
-        self._lines = Lines(self.text)
+        self._lines = ParserLines(self.text)
         starts = [0]
         for cell in cells:
             starts.append(starts[-1] + len(cell.text))

@@ -28,7 +28,7 @@ Check = Callable[[Contents], Hits]
 answer."""
 
 
-class Fixed(Struct, frozen=True, kw_only=True):
+class AppliedFix(Struct, frozen=True, kw_only=True):
     """A fix that was applied, or the reason why it was not."""
 
     hit: Hit
@@ -43,8 +43,8 @@ class Outcome(Struct):
 
     contents: dict[str, bytes] = field(default_factory=dict)
     """New content of the changed files."""
-    done: list[Fixed] = field(default_factory=list)
-    refused: list[Fixed] = field(default_factory=list)
+    done: list[AppliedFix] = field(default_factory=list)
+    refused: list[AppliedFix] = field(default_factory=list)
     """Requested fixes that were not applied in the last round."""
     hits: dict[str, Sequence[Hit]] = field(default_factory=dict)
     """Hits found afterwards."""
@@ -55,8 +55,8 @@ class _Round(Struct):
 
     content: Content
     edits: list[Edit] = field(default_factory=list)
-    done: list[Fixed] = field(default_factory=list)
-    refused: list[Fixed] = field(default_factory=list)
+    done: list[AppliedFix] = field(default_factory=list)
+    refused: list[AppliedFix] = field(default_factory=list)
 
 
 def content_of(path: str, data: bytes) -> Content:
@@ -129,7 +129,7 @@ def _one(
         one = _Round(content_of(path, data))
     except CannotFixError as error:
         one = _Round(PythonContent(b""))
-        one.refused = [Fixed(hit=hit, plan=plan, refused=str(error)) for hit, plan in wanted]
+        one.refused = [AppliedFix(hit=hit, plan=plan, refused=str(error)) for hit, plan in wanted]
         return one
     fixer = Fixer(one.content.text, version)
     kept = None
@@ -137,11 +137,11 @@ def _one(
         if (path, hit.code) in state.singly and any(f.hit.code == hit.code for f in one.done):
             continue
         if (path, hit.code, hit.message) in state.useless:
-            one.refused.append(Fixed(hit=hit, plan=plan, refused="the rule still reports the place after the fix"))
+            one.refused.append(AppliedFix(hit=hit, plan=plan, refused="the rule still reports the place after the fix"))
             continue
         planned = fixer.plan(plan)
         if planned.refused:
-            one.refused.append(Fixed(hit=hit, plan=plan, refused=planned.refused))
+            one.refused.append(AppliedFix(hit=hit, plan=plan, refused=planned.refused))
             continue
         try:
             one.content.edited(planned.edits)
@@ -152,10 +152,10 @@ def _one(
                 kept = comments(one.content.text) if kept is None else kept
                 sound(apply(one.content.text, together), kept)
         except CannotFixError as error:
-            one.refused.append(Fixed(hit=hit, plan=plan, refused=str(error)))
+            one.refused.append(AppliedFix(hit=hit, plan=plan, refused=str(error)))
             continue
         one.edits = together
-        one.done.append(Fixed(hit=hit, plan=plan))
+        one.done.append(AppliedFix(hit=hit, plan=plan))
     return one
 
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
-from stepscope.check.fixing.edits import CannotFixError, Edit, Lines, replacement
+from stepscope.check.fixing.edits import CannotFixError, Edit, ParserLines, replacement
 from stepscope.check.hits import Span
 
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
@@ -27,7 +27,7 @@ class Tree:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.lines = Lines(text)
+        self.lines = ParserLines(text)
         try:
             self.module = cst.parse_module(text)
         except (cst.ParserSyntaxError, RecursionError, UnicodeError) as error:

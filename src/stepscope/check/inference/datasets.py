@@ -75,7 +75,7 @@ class Chain(Struct, frozen=True):
         return next((i for i, stage in enumerate(self.stages) if stage.call is call), -1)
 
 
-class Chains:
+class DatasetAnalysis:
     """Analysis of how datasets are made.
 
     Args:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from stepscope.check.inference import signatures as sig
 from stepscope.check.inference.memo import Memo, Questions
-from stepscope.check.inference.names import Function, Names, flat
+from stepscope.check.inference.names import Function, NameResolver, flat
 from stepscope.check.inference.options import option
 from stepscope.check.inference.tags import UNKNOWN_VALUE, Class, Tag, Value, join
 from stepscope.check.inference.values import arithmetic, assigned_names, at, many, passed, true
@@ -44,7 +44,7 @@ class Inference:
     def __init__(self, project: Project) -> None:
         self.project = project
         self.questions = questions = Questions()
-        self.names = Names(project, self.value, questions)
+        self.names = NameResolver(project, self.value, questions)
         self._values: Memo[ast.expr, Value] = Memo(questions, UNKNOWN_VALUE, self._value)
         self._returned: Memo[ast.AST, Value] = Memo(questions, UNKNOWN_VALUE, self._result)
         self._bound: Memo[Binding, Value] = Memo(questions, UNKNOWN_VALUE, self._binding)

@@ -67,7 +67,7 @@ Thing = str | Function | Class | Module
 """An object: a library's by its canonical name, or a part of the project."""
 
 
-class Names:
+class NameResolver:
     """Resolution of expressions to objects.
 
     Args:

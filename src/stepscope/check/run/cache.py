@@ -42,7 +42,7 @@ class CachedFile(msgspec.Struct, frozen=True, array_like=True):
     result: FileResult
 
 
-class Kept(msgspec.Struct, frozen=True):
+class CacheContent(msgspec.Struct, frozen=True):
     """The content of a cache file."""
 
     signature: str
@@ -77,7 +77,7 @@ def place(paths: Iterable[Path]) -> Path:
 def load(path: Path, wanted: str) -> dict[str, CachedFile]:
     """The entries of a cache; none if it is missing, damaged or has another signature."""
     try:
-        kept = msgspec.msgpack.decode(path.read_bytes(), type=Kept)
+        kept = msgspec.msgpack.decode(path.read_bytes(), type=CacheContent)
     except (OSError, msgspec.MsgspecError, ValueError, RecursionError):
         return {}
     return kept.entries if kept.signature == wanted else {}
@@ -88,7 +88,7 @@ def save(path: Path, wanted: str, entries: dict[str, CachedFile]) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         fresh = path.with_suffix(f".{os.getpid()}")
-        fresh.write_bytes(msgspec.msgpack.encode(Kept(wanted, entries)))
+        fresh.write_bytes(msgspec.msgpack.encode(CacheContent(wanted, entries)))
         fresh.replace(path)
     except OSError:
         return

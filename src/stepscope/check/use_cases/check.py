@@ -39,14 +39,14 @@ class Options(Struct, frozen=True, kw_only=True):
     """Unsaved content of files by path, from an editor."""
 
 
-class Checked(Struct, frozen=True, kw_only=True):
+class CheckOutcome(Struct, frozen=True, kw_only=True):
     """Outcome of a check: the report, and the hits behind it, which fixes need."""
 
     report: CheckReport
     results: tuple[run.FileResult, ...]
 
 
-def check(options: Options) -> Checked:
+def check(options: Options) -> CheckOutcome:
     """Check files.
 
     Raises:
@@ -88,7 +88,7 @@ def check(options: Options) -> Checked:
         known=hidden,
         diagnostics=tuple(note for result in results for note in _notes(result, rules)),
     )
-    return Checked(report=report, results=results)
+    return CheckOutcome(report=report, results=results)
 
 
 def refuse_sessions(paths: Iterable[Path]) -> None:

@@ -115,7 +115,7 @@ def _diff(path: str, old: str, new: str) -> str:
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
-def _reported(done: use_case.Checked) -> dict[str, list[Hit]]:
+def _reported(done: use_case.CheckOutcome) -> dict[str, list[Hit]]:
     """The hits behind the findings of a report; ignored and known ones are not fixed."""
     by_code = {rule.code: rule for rule in ALL}
     shown = set(done.report.findings)
@@ -126,12 +126,12 @@ def _reported(done: use_case.Checked) -> dict[str, list[Hit]]:
     }
 
 
-def _refused(refused: Iterable[rounds.Fixed]) -> Iterator[Diagnostic]:
+def _refused(refused: Iterable[rounds.AppliedFix]) -> Iterator[Diagnostic]:
     for fixed in refused:
         where = f"{fixed.hit.span.path}:{fixed.hit.span.line}"
         yield Diagnostic(code=NOT_FIXED, text=f"{where}: {fixed.hit.code} not fixed: {fixed.refused}")
 
 
-def _line(fixed: rounds.Fixed) -> str:
+def _line(fixed: rounds.AppliedFix) -> str:
     where = f"{fixed.hit.span.path}:{fixed.hit.span.line}"
     return f"{where}: {fixed.hit.code} {fixed.plan.title}. {fixed.plan.behaviour}"

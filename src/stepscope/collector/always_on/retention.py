@@ -68,7 +68,7 @@ def _write_manifest(session: Path, run: Path, job: JobFacts, origin_ns: int) -> 
     layout.write_atomic(session / layout.MANIFEST, json.dumps(manifest, indent=1).encode() + b"\n")
 
 
-class Kept(Struct, frozen=True, kw_only=True):
+class StoredSession(Struct, frozen=True, kw_only=True):
     """One session in the folder."""
 
     path: Path
@@ -77,7 +77,7 @@ class Kept(Struct, frozen=True, kw_only=True):
     running: bool
 
 
-def sessions_in(folder: Path) -> list[Kept]:
+def sessions_in(folder: Path) -> list[StoredSession]:
     """The sessions of ``enable`` in a folder, joint ones too, oldest first."""
     found = []
     for path in folder.glob(f"*{layout.SUFFIX}") if folder.is_dir() else ():
@@ -89,7 +89,7 @@ def sessions_in(folder: Path) -> list[Kept]:
             at_s = (path / layout.MANIFEST).stat().st_mtime
         except (OSError, ValueError, AttributeError):
             continue
-        found.append(Kept(path=path, bytes=_bytes_of(path), ended_s=at_s, running=running))
+        found.append(StoredSession(path=path, bytes=_bytes_of(path), ended_s=at_s, running=running))
     return sorted(found, key=lambda kept: kept.ended_s)
 
 
@@ -124,7 +124,7 @@ def keep_house(folder: Path, settings: Settings, *, own: Path | None = None) -> 
     return max(MIN_JOB_QUOTA, min(settings.job_quota_bytes, share))
 
 
-def _delete(kept: list[Kept], settings: Settings) -> list[Kept]:
+def _delete(kept: list[StoredSession], settings: Settings) -> list[StoredSession]:
     """Delete the finished sessions that must go; return those that stay."""
     oldest_s = time.time() - settings.keep_days * 86_400
     total = sum(k.bytes for k in kept)

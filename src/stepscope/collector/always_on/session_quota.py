@@ -15,7 +15,7 @@ from stepscope.tables import layout
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from stepscope.store.segments import SegmentFolder, Sized
+    from stepscope.store.segments import SegmentFolder, SizedSegment
     from stepscope.store.writer import SessionWriter
 
 MAX_RECORDS = 4_000_000
@@ -71,7 +71,7 @@ class SessionQuota:
 
     def _drop(self, folders: dict[tuple[str, str], SegmentFolder], allowed: int) -> int:
         """Drop the oldest segments of all tables until the rest fits; return its size in bytes."""
-        held: list[tuple[float, SegmentFolder, Sized, bool]] = []
+        held: list[tuple[float, SegmentFolder, SizedSegment, bool]] = []
         for (_, stem), folder in folders.items():
             held += [(size.at_s, folder, size, stem == layout.RECORDS) for size in folder.sizes()]
         held.sort(key=lambda entry: entry[0])
@@ -90,7 +90,7 @@ class SessionQuota:
         return left
 
 
-def _count(size: Sized) -> int:
+def _count(size: SizedSegment) -> int:
     return size.segment.last - size.segment.first + 1
 
 

@@ -32,7 +32,7 @@ class Aim(Struct, frozen=True, kw_only=True):
     """The first step that counts begins after it: until then every task records."""
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class CaptureExtent(Struct, frozen=True, kw_only=True):
     """The target and extent of a capture."""
 
     by: Reason

@@ -14,7 +14,7 @@ from stepscope.store import system_calls
 from stepscope.tables.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
-    from stepscope.collector.captures.asked import Asked
+    from stepscope.collector.captures.asked import CaptureExtent
     from stepscope.collector.captures.window_steps import Flight
     from stepscope.model.session.session import CaptureInfo
     from stepscope.tables.system_calls import SystemCalls
@@ -28,7 +28,7 @@ class CallCaptures(WindowCaptures[CallWindow]):
 
     kind, way = "syscalls", "bpf"
 
-    def begin(self, asked: Asked, now_ns: int) -> str:
+    def begin(self, asked: CaptureExtent, now_ns: int) -> str:
         """Begin a window, once the process sees all of its steps, and return its id.
 
         Raises:

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from stepscope.collector.captures.asked import Asked
+    from stepscope.collector.captures.asked import CaptureExtent
     from stepscope.collector.captures.window_steps import Flight
     from stepscope.model.log.memory import MemoryHeld
     from stepscope.model.session.session import CaptureInfo
     from stepscope.native.kernel.perf import Abilities, Rates
-    from stepscope.native.windows.native_window import NativeWindow, Taken
+    from stepscope.native.windows.native_window import NativeWindow, WindowResult
     from stepscope.tables.stacks import StackProfile
 
 BOTH = 2
@@ -37,7 +37,7 @@ class MemoryCaptures(NativeCaptures):
 
     kind, way = "memory", "perf"
 
-    def begin(self, asked: Asked, now_ns: int) -> str:
+    def begin(self, asked: CaptureExtent, now_ns: int) -> str:
         """Begin a window, as ``NativeCaptures``; the process also logs what its variables hold."""
         identity = super().begin(asked, now_ns)
         self._ask_held(asked.worker)
@@ -58,7 +58,7 @@ class MemoryCaptures(NativeCaptures):
     def _window(self, pid: int, folder: Path, can: Abilities, rates: Rates, seconds: float) -> NativeWindow:
         return MemoryWindow(pid, folder, can, rates, seconds)
 
-    def _said(self, flight: Flight[NativeWindow], taken: Taken) -> str:
+    def _said(self, flight: Flight[NativeWindow], taken: WindowResult) -> str:
         """``memory grew by 80 MiB in 10 s (90 MiB came and stayed, 10 MiB went), touched at train.py:41 keep ...``."""
         window = flight.window
         amounts = window.amounts if isinstance(window, MemoryWindow) else None

@@ -24,11 +24,11 @@ from stepscope.wire import commands
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stepscope.collector.captures.asked import Asked
+    from stepscope.collector.captures.asked import CaptureExtent
     from stepscope.collector.captures.window_steps import Flight
     from stepscope.model.session.session import CaptureInfo
     from stepscope.native.kernel.perf import Abilities
-    from stepscope.native.windows.native_window import Taken
+    from stepscope.native.windows.native_window import WindowResult
 
 PREFIX = ".native-"
 """Prefix of the folder that perf writes to, below ``captures``, which is not part of the session."""
@@ -41,7 +41,7 @@ class NativeCaptures(WindowCaptures[NativeWindow]):
 
     kind, way = "native", "perf"
 
-    def begin(self, asked: Asked, now_ns: int) -> str:
+    def begin(self, asked: CaptureExtent, now_ns: int) -> str:
         """Begin a window and return its id.
 
         Raises:
@@ -70,7 +70,7 @@ class NativeCaptures(WindowCaptures[NativeWindow]):
     def _window(self, pid: int, folder: Path, can: Abilities, rates: perf.Rates, seconds: float) -> NativeWindow:
         return NativeWindow(pid, folder, can, rates, seconds or SECONDS)
 
-    def _said(self, flight: Flight[NativeWindow], taken: Taken) -> str:
+    def _said(self, flight: Flight[NativeWindow], taken: WindowResult) -> str:
         """The text of a window that has been taken."""
         del flight, taken
         return ""
@@ -124,7 +124,7 @@ class NativeCaptures(WindowCaptures[NativeWindow]):
         )
         return window_steps.with_cost(self._recording, info, flight.asked)
 
-    def _store(self, taken: Taken, number: int) -> tuple[str, ...]:
+    def _store(self, taken: WindowResult, number: int) -> tuple[str, ...]:
         names = []
         for profile in taken.profiles:
             path = stacks.write(self._recording.session, f"{profile.event}-{number:04d}", profile)

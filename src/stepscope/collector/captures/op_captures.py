@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from stepscope.collector.captures import capture_files, reason
-from stepscope.collector.captures.asked import Asked
+from stepscope.collector.captures.asked import CaptureExtent
 from stepscope.derive.kinds import KINDS
 from stepscope.derive.optrace import capture_cost
 from stepscope.derive.steps.step_work import LOOPS
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stepscope.collector.recording.drain import WorkerDrain
-    from stepscope.collector.recording.owner import Owner
+    from stepscope.collector.recording.owner import RecorderInterface
     from stepscope.model.log.events import CaptureTaken
     from stepscope.model.log.look import LookTaken
 
@@ -68,7 +68,7 @@ class _Flight(Struct, kw_only=True):
     """A capture in progress."""
 
     identity: str
-    asked: Asked
+    asked: CaptureExtent
     worker: WorkerDrain
     deadline_ns: int
     settled_ns: int = 0
@@ -90,7 +90,7 @@ class _Flight(Struct, kw_only=True):
 class OpCaptures:
     """The op traces of one recording."""
 
-    def __init__(self, recording: Owner) -> None:
+    def __init__(self, recording: RecorderInterface) -> None:
         """Begin without a capture."""
         self._recording = recording
         self._flights: list[_Flight] = []
@@ -103,7 +103,7 @@ class OpCaptures:
         """Whether a capture is in progress."""
         return bool(self._flights)
 
-    def begin(self, asked: Asked, now_ns: int) -> str:
+    def begin(self, asked: CaptureExtent, now_ns: int) -> str:
         """Request a capture and return its id.
 
         Raises:
@@ -223,7 +223,7 @@ class OpCaptures:
         for worker in self._recording.drainer.workers.values():
             for look in worker.looks.values():
                 if look.begun and look.id not in known:
-                    asked = Asked(
+                    asked = CaptureExtent(
                         by=reason.FIRST,
                         worker=worker.key,
                         steps=look.steps,
@@ -240,7 +240,7 @@ class OpCaptures:
         for worker in self._recording.drainer.workers.values():
             for identity in worker.answers.keys() - known:
                 said = worker.answers[identity]
-                asked = Asked(
+                asked = CaptureExtent(
                     by=reason.of(said.asked_by),
                     worker=worker.key,
                     steps=said.steps,
@@ -337,7 +337,7 @@ def _about(flight: _Flight) -> CaptureInfo:
     )
 
 
-def _seconds(asked: Asked) -> float:
+def _seconds(asked: CaptureExtent) -> float:
     """Seconds after which a capture ends with the steps that it has: pauses between steps may last for minutes."""
     if not asked.anchors:
         return asked.seconds or BLIND_SECONDS

@@ -14,7 +14,7 @@ from stepscope.collector.captures.window_steps import WindowCaptures
 from stepscope.tables.errors import CaptureError
 
 if TYPE_CHECKING:
-    from stepscope.collector.captures.asked import Asked
+    from stepscope.collector.captures.asked import CaptureExtent
     from stepscope.collector.captures.window_steps import Flight
     from stepscope.model.session.session import CaptureInfo
 
@@ -50,7 +50,7 @@ class PythonCaptures(WindowCaptures[PythonWindow]):
 
     kind, way = "python", "agent"
 
-    def begin(self, asked: Asked, now_ns: int) -> str:
+    def begin(self, asked: CaptureExtent, now_ns: int) -> str:
         """Begin a window, once the process samples at that rate, and return its id.
 
         Raises:

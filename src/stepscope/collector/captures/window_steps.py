@@ -15,8 +15,8 @@ from stepscope.tables.errors import CaptureError
 from stepscope.wire import commands
 
 if TYPE_CHECKING:
-    from stepscope.collector.captures.asked import Asked
-    from stepscope.collector.recording.owner import Owner
+    from stepscope.collector.captures.asked import CaptureExtent
+    from stepscope.collector.recording.owner import RecorderInterface
 
 SETTLE_NS = 2_000_000_000
 """Time after the window whose steps it is compared with."""
@@ -47,7 +47,7 @@ class Flight(Struct, Generic[W], kw_only=True):
     """A window in progress."""
 
     identity: str
-    asked: Asked
+    asked: CaptureExtent
     number: int
     """Among the windows of its kind, from 1."""
     window: W
@@ -61,7 +61,7 @@ class WindowCaptures(ABC, Generic[W]):
     kind: str
     way: str
 
-    def __init__(self, recording: Owner) -> None:
+    def __init__(self, recording: RecorderInterface) -> None:
         """Begin without a window."""
         self._recording = recording
         self._flight: Flight[W] | None = None
@@ -108,7 +108,7 @@ class WindowCaptures(ABC, Generic[W]):
     def _released(self, flight: Flight[W]) -> None:
         """Delete what a window has left."""
 
-    def _begun(self, asked: Asked, window: W, identity: str = "") -> str:
+    def _begun(self, asked: CaptureExtent, window: W, identity: str = "") -> str:
         number = 1 + sum(capture.kind == self.kind for capture in self._recording.manifest.captures)
         self._flight = Flight(identity=identity or commands.new_id(), asked=asked, number=number, window=window)
         return self._flight.identity
@@ -127,7 +127,7 @@ class WindowCaptures(ABC, Generic[W]):
         )
 
 
-def pid_of(recording: Owner, worker: str) -> int:
+def pid_of(recording: RecorderInterface, worker: str) -> int:
     """The process that a worker's key stands for, or the job's.
 
     Raises:
@@ -141,7 +141,7 @@ def pid_of(recording: Owner, worker: str) -> int:
     return recording.job.pid
 
 
-def keep_awake(recording: Owner, worker: str, seconds: float, *, hz: int = 0) -> None:
+def keep_awake(recording: RecorderInterface, worker: str, seconds: float, *, hz: int = 0) -> None:
     """Ask a process not to rest while it is measured, so that its steps are seen.
 
     Args:
@@ -155,7 +155,9 @@ def keep_awake(recording: Owner, worker: str, seconds: float, *, hz: int = 0) ->
     tell(recording, worker, command, lost, needed=hz > 0)
 
 
-def tell(recording: Owner, worker: str, command: dict[str, object], lost: str, *, needed: bool = True) -> None:
+def tell(
+    recording: RecorderInterface, worker: str, command: dict[str, object], lost: str, *, needed: bool = True
+) -> None:
     """Ask a process for something during a window; what is ``lost`` if it cannot be asked becomes a note.
 
     Args:
@@ -180,7 +182,7 @@ def tell(recording: Owner, worker: str, command: dict[str, object], lost: str, *
         recording.note("DX147", f"{lost}: {why}")
 
 
-def with_cost(recording: Owner, info: CaptureInfo, asked: Asked) -> CaptureInfo:
+def with_cost(recording: RecorderInterface, info: CaptureInfo, asked: CaptureExtent) -> CaptureInfo:
     """The window, with what it cost by the steps within and around it."""
     worker = recording.drainer.workers.get(asked.worker)
     if worker is None or not asked.anchors:

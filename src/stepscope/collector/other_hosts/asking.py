@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stepscope.clocks.datagrams import Address
-    from stepscope.collector.other_hosts.message import Wanted
+    from stepscope.collector.other_hosts.message import JointRequest
 
 LOOKUPS = 8
 """Names that are looked up at a time."""
@@ -56,7 +56,7 @@ class Asking:
     """The thread, from ``start`` until it is known what became of all tasks, or ``close``."""
 
     def __init__(
-        self, hosts: Sequence[tuple[str, int]], key: bytes, domain: bytes, reach: bytes, wanted: Wanted
+        self, hosts: Sequence[tuple[str, int]], key: bytes, domain: bytes, reach: bytes, wanted: JointRequest
     ) -> None:
         """Nothing is sent before ``start``.
 

@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from stepscope.collector.other_hosts import message
-from stepscope.collector.other_hosts.message import HostState, Question, TaskState, Wanted
+from stepscope.collector.other_hosts.message import HostState, JointRequest, Question, TaskState
 from stepscope.model.api.capture_ask import MAX_STEPS
 
 if TYPE_CHECKING:
@@ -44,10 +44,10 @@ _ISSUED = struct.Struct("!q")
 _ID = re.compile(r"[0-9a-z][0-9a-z-]{0,63}")
 
 
-class Host(Protocol):
+class TaskDesk(Protocol):
     """This host's tasks."""
 
-    def lead(self, wanted: Wanted) -> str:
+    def lead(self, wanted: JointRequest) -> str:
         """Ask the tasks of a job; return why there are none to ask, or ""."""
 
     def look(self, job: str, joint: str) -> Sequence[TaskState]:
@@ -70,7 +70,7 @@ class _Held(Struct, kw_only=True):
 class Desk:
     """Requests of other hosts, from ``answer`` of one thread to the tasks by another, which ends with ``close``."""
 
-    def __init__(self, key: bytes, domain: bytes, reach: bytes, host: Host) -> None:
+    def __init__(self, key: bytes, domain: bytes, reach: bytes, host: TaskDesk) -> None:
         """``domain``: clock domain of this host; ``reach``: which tasks it reaches; ``host``: these."""
         self._key = key
         self._domain = domain
@@ -79,7 +79,7 @@ class Desk:
         self._secret = os.urandom(32)
         self._held: dict[str, _Held] = {}
         self._taken_ns: list[int] = []
-        self._work: queue.Queue[tuple[Wanted | Question, _Held] | None] = queue.Queue(_WAITING)
+        self._work: queue.Queue[tuple[JointRequest | Question, _Held] | None] = queue.Queue(_WAITING)
         self._thread: threading.Thread | None = None
         self.stale = 0
         """Datagrams that were repeated or too old."""
@@ -99,7 +99,7 @@ class Desk:
         if not self._fresh(asked, arrived_ns):
             self.stale += 1
             return None
-        body: Wanted | Question | None = (
+        body: JointRequest | Question | None = (
             message.body_of(asked, message.WANTED)
             if asked.kind == message.REQUEST
             else message.body_of(asked, message.QUESTION)
@@ -107,7 +107,7 @@ class Desk:
         if body is None or not _ID.fullmatch(body.joint) or not _ID.fullmatch(body.job):
             self.wrong += 1
             return None
-        state = self._request(body, arrived_ns) if isinstance(body, Wanted) else self._question(body, arrived_ns)
+        state = self._request(body, arrived_ns) if isinstance(body, JointRequest) else self._question(body, arrived_ns)
         return self._reply(asked, arrived_ns, message.STATE, message.packed(state))
 
     def close(self) -> None:
@@ -149,7 +149,7 @@ class Desk:
             asked.challenge, self._challenge(asked, issued_ns)
         )
 
-    def _request(self, wanted: Wanted, now_ns: int) -> HostState:
+    def _request(self, wanted: JointRequest, now_ns: int) -> HostState:
         held = self._held.get(wanted.joint)
         if held is None or not held.asked:
             refused = self._refusal(wanted, now_ns)
@@ -159,7 +159,7 @@ class Desk:
                 self._later(wanted, held)
         return _state(held, 0, 0)
 
-    def _refusal(self, wanted: Wanted, now_ns: int) -> str:
+    def _refusal(self, wanted: JointRequest, now_ns: int) -> str:
         self._taken_ns = [at for at in self._taken_ns if now_ns - at < PER_NS]
         if not 0 <= wanted.steps <= MAX_STEPS or not 0.0 <= wanted.seconds <= MAX_SECONDS or wanted.span_ns < 0:
             return f"more than {MAX_STEPS} steps or {MAX_SECONDS:g} s were asked for"
@@ -184,7 +184,7 @@ class Desk:
             self._held.pop(next(iter(self._held)))
         return held
 
-    def _later(self, what: Wanted | Question, held: _Held) -> None:
+    def _later(self, what: JointRequest | Question, held: _Held) -> None:
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="stepscope-desk", daemon=True)
             self._thread.start()
@@ -200,7 +200,7 @@ class Desk:
         while (work := self._work.get()) is not None:
             what, held = work
             try:
-                if isinstance(what, Wanted):
+                if isinstance(what, JointRequest):
                     held.refused = self._host.lead(what)
                     held.led = not held.refused
                 if held.led:

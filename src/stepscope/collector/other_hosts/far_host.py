@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from stepscope.collector.other_hosts import message
 from stepscope.collector.other_hosts.desk import FRESH_NS
-from stepscope.collector.other_hosts.message import HostState, Message, Question, TaskState, Wanted
+from stepscope.collector.other_hosts.message import HostState, JointRequest, Message, Question, TaskState
 
 GREETINGS = 4
 """Exchanges before the moment is sent; the shortest round trip of them counts."""
@@ -53,7 +53,7 @@ class FarHost(Struct, kw_only=True):
     name: str
     domain: bytes
     """Clock domain of this host, not of that one."""
-    wanted: Wanted
+    wanted: JointRequest
     """The capture, with times of this host."""
     began_ns: int
     phase: Phase = "greet"
@@ -142,9 +142,9 @@ class FarHost(Struct, kw_only=True):
             payload=payload,
         )
 
-    def _by_its_clock(self, now_ns: int) -> Wanted:
+    def _by_its_clock(self, now_ns: int) -> JointRequest:
         wanted, (ahead_ns, _) = self.wanted, self.ahead(now_ns)
-        return Wanted(
+        return JointRequest(
             joint=wanted.joint,
             job=wanted.job,
             begin_ns=wanted.begin_ns + ahead_ns,

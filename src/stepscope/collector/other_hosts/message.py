@@ -32,7 +32,7 @@ MOST_NAME, MOST_TEXT = 40, 120
 Body = TypeVar("Body", bound=msgspec.Struct)
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class JointRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A joint capture. Times are CLOCK_MONOTONIC of who is asked."""
 
     joint: str
@@ -93,7 +93,7 @@ class HostState(msgspec.Struct, frozen=True, kw_only=True):
     """Number of all of its ends."""
 
 
-WANTED = msgspec.msgpack.Decoder(Wanted)
+WANTED = msgspec.msgpack.Decoder(JointRequest)
 QUESTION = msgspec.msgpack.Decoder(Question)
 HOST_STATE = msgspec.msgpack.Decoder(HostState)
 """Made at import, by one thread: two threads that first decode a type at the same time crash (msgspec 0.22)."""

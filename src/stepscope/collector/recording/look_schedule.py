@@ -11,12 +11,12 @@ from stepscope.native.memory import hardware_counters, memory_look
 from stepscope.native.memory.hardware_counters import Counting
 from stepscope.store import memory_looks
 from stepscope.tables.errors import FormatError
-from stepscope.wire.spent import Spent
+from stepscope.wire.spent import SpentTime
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stepscope.collector.recording.owner import Owner
+    from stepscope.collector.recording.owner import RecorderInterface
 
 FIRST_NS = {"run": 60_000_000_000, "attach": 2_000_000_000, "enable": 600_000_000_000}
 """Time of the first look by mode. A look at a TensorFlow process takes 55 ms of CPU time: under ``run``, whose jobs may
@@ -38,7 +38,7 @@ LATEST_NS = 10_000_000_000
 class LookSchedule:
     """The looks of one recording."""
 
-    def __init__(self, recording: Owner, now_ns: int) -> None:
+    def __init__(self, recording: RecorderInterface, now_ns: int) -> None:
         """Begin at ``now_ns``."""
         self._recording = recording
         each = recording.job.memory_looks_ns if recording.job is not None else 0
@@ -46,7 +46,7 @@ class LookSchedule:
         self._due_ns = now_ns + first if first is not None else None
         self._pause_ns = each or PAUSE_NS
         self._began_ns = now_ns
-        self._spent = Spent()
+        self._spent = SpentTime()
         self._often = bool(each)
         self._counting: Counting | None = None
         self._counted_pid = 0

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from stepscope.store.writer import SessionWriter
 
 
-class Owner(Protocol):
+class RecorderInterface(Protocol):
     """The recorder (``collector.recorder``)."""
 
     session: Path

@@ -15,7 +15,7 @@ from stepscope.collector.samplers.gpu import GpuSampler
 from stepscope.collector.samplers.host import HostSampler
 from stepscope.collector.samplers.links import LinkSampler
 from stepscope.collector.samplers.memory import MemorySampler
-from stepscope.collector.samplers.names import Names
+from stepscope.collector.samplers.names import NameNumbers
 from stepscope.collector.samplers.packets import PacketSampler
 from stepscope.collector.samplers.process import ProcessSampler
 from stepscope.collector.samplers.rivals import RivalSampler
@@ -26,7 +26,7 @@ from stepscope.tables.records import ProcessTable
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stepscope.collector.other_hosts.desk import Host
+    from stepscope.collector.other_hosts.desk import TaskDesk
     from stepscope.launcher.rundir import JobFacts
     from stepscope.store.writer import SessionWriter
     from stepscope.tables.records import Table
@@ -49,7 +49,7 @@ class Sampling:
         self._process = ProcessSampler(origin_ns)
         self._host = HostSampler(origin_ns, writer.last_cpu_totals())
         self._rivals = RivalSampler(origin_ns, writer.rival_names())
-        self._names = Names(writer.resource_names())
+        self._names = NameNumbers(writer.resource_names())
         self._sockets = SocketSampler(origin_ns, self._names)
         self._cores = CoreSampler(origin_ns)
         self._links = LinkSampler(origin_ns, self._names)
@@ -133,7 +133,7 @@ class Sampling:
         """Begin to compare this host's clock with others', if the run asks for it."""
         self._clocks.start(run)
 
-    def lead(self, host: Host, reach: bytes) -> None:
+    def lead(self, host: TaskDesk, reach: bytes) -> None:
         """Take requests of other hosts for captures of this one's tasks, if clocks are compared with these."""
         self._clocks.lead(host, reach)
 

@@ -14,8 +14,8 @@ from stepscope.model.session import clock_domain as domains
 from stepscope.tables.network_tables import ClockProbeTable
 
 if TYPE_CHECKING:
-    from stepscope.collector.other_hosts.desk import Host
-    from stepscope.collector.samplers.names import Names
+    from stepscope.collector.other_hosts.desk import TaskDesk
+    from stepscope.collector.samplers.names import NameNumbers
 
 
 AGAIN_S = 5.0
@@ -25,7 +25,7 @@ AGAIN_S = 5.0
 class ClockSampler:
     """Takes what a prober found; without settings in the run directory it does nothing."""
 
-    def __init__(self, origin_ns: int, names: Names) -> None:
+    def __init__(self, origin_ns: int, names: NameNumbers) -> None:
         """Times in rows count from ``origin_ns``; hosts are named in ``names``."""
         self.rows = Rows(ClockProbeTable)
         self._origin_ns = origin_ns
@@ -57,7 +57,7 @@ class ClockSampler:
             return
         self._prober = prober
 
-    def lead(self, host: Host, reach: bytes) -> None:
+    def lead(self, host: TaskDesk, reach: bytes) -> None:
         """Take requests of other hosts for captures of this host's tasks, if clocks are compared with these."""
         if self._prober is not None:
             self._desk = Desk(self._key, bytes.fromhex(self._domain), reach, host)

@@ -16,7 +16,7 @@ from stepscope.tables.records import DiskTable
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stepscope.collector.samplers.names import Names
+    from stepscope.collector.samplers.names import NameNumbers
 
 _SECTOR_BYTES = 512
 _MS = 1_000_000
@@ -27,7 +27,7 @@ _WORDS = 14
 class DiskSampler:
     """Follows the devices that move data."""
 
-    def __init__(self, origin_ns: int, names: Names) -> None:
+    def __init__(self, origin_ns: int, names: NameNumbers) -> None:
         """Times in rows count from ``origin_ns``; devices are named in ``names``."""
         self.rows = Rows(DiskTable)
         self._origin_ns = origin_ns

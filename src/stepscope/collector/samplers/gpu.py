@@ -15,7 +15,7 @@ from stepscope.model.api.status import LiveGpu
 from stepscope.tables.records import GpuTable
 
 if TYPE_CHECKING:
-    from stepscope.collector.samplers.names import Names
+    from stepscope.collector.samplers.names import NameNumbers
 
 _KIB = 1024
 _PCIE_EVERY = 5
@@ -28,7 +28,7 @@ _PERCENT = 100
 class GpuSampler:
     """Follows the GPUs of the host, if there are any and NVML is available."""
 
-    def __init__(self, origin_ns: int, names: Names, *, driver: str = DRIVER) -> None:
+    def __init__(self, origin_ns: int, names: NameNumbers, *, driver: str = DRIVER) -> None:
         """Times in rows count from ``origin_ns``; devices are named in ``names``."""
         self.rows = Rows(GpuTable)
         self._nvml = Nvml(driver)

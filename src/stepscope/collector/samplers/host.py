@@ -31,7 +31,7 @@ def cpu_clock(pid: int) -> int:
         return -1
 
 
-class Accumulated:
+class GroupCpu:
     """CPU time of a changing set of processes, as a total that never falls."""
 
     def __init__(self, total_ns: int = 0) -> None:
@@ -60,9 +60,9 @@ class HostSampler:
         """
         self.rows = Rows(HostTable)
         self._origin_ns = origin_ns
-        self._job = Accumulated(resume[0])
+        self._job = GroupCpu(resume[0])
         self._others_ns = resume[1]
-        self._own = Accumulated(resume[2])
+        self._own = GroupCpu(resume[2])
         self._last: tuple[int, int, int] | None = None
         self._stat = ProcFile("/proc/stat")
         self.stat_text = self.net_text = self.disk_text = self.memory_text = b""

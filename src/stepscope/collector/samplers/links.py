@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 
 from stepscope.collector.samplers.base import ProcFile, Rows, Targets
-from stepscope.collector.samplers.names import Names
+from stepscope.collector.samplers.names import NameNumbers
 from stepscope.tables.records import LinkTable
 
 _SPEED_EVERY = 30
@@ -22,7 +22,7 @@ _MEGABIT = 1_000_000
 class LinkSampler:
     """Follows the interfaces of the job's network namespace."""
 
-    def __init__(self, origin_ns: int, names: Names) -> None:
+    def __init__(self, origin_ns: int, names: NameNumbers) -> None:
         """Times in rows count from ``origin_ns``; interfaces are named in ``names``."""
         self.rows = Rows(LinkTable)
         self._origin_ns = origin_ns

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Names:
+class NameNumbers:
     """Numbers for names; those not stored yet wait here."""
 
     def __init__(self, first: int = 0) -> None:

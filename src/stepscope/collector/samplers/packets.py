@@ -27,7 +27,7 @@ from stepscope.tables.network_tables import PacketTable
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from stepscope.collector.samplers.names import Names
+    from stepscope.collector.samplers.names import NameNumbers
 
 _TYPES = Path("/sys/kernel/btf/vmlinux")
 _OFFSETS = Path("/proc/self/timens_offsets")
@@ -45,7 +45,7 @@ _HAD_ARRIVED = ("OLD", "OFOMERGE", "TCP_CLOSE", "SOCKET_CLOSE")
 class PacketSampler:
     """Follows what happens to the packets of the job's connections. Nothing runs before ``start``."""
 
-    def __init__(self, origin_ns: int, names: Names) -> None:
+    def __init__(self, origin_ns: int, names: NameNumbers) -> None:
         """Times in rows count from ``origin_ns``; reasons are named in ``names``."""
         self.rows = Rows(PacketTable)
         self.problem = ""

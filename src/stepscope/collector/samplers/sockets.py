@@ -22,7 +22,7 @@ from stepscope.native.proc import sock_diag
 from stepscope.tables.network_tables import TcpTable
 
 if TYPE_CHECKING:
-    from stepscope.collector.samplers.names import Names
+    from stepscope.collector.samplers.names import NameNumbers
     from stepscope.native.proc.sock_diag import Connection
 
 MIN_BYTES = 100_000
@@ -48,7 +48,7 @@ class Traffic(Struct):
 class SocketSampler:
     """Follows the connections of the measured processes."""
 
-    def __init__(self, origin_ns: int, names: Names) -> None:
+    def __init__(self, origin_ns: int, names: NameNumbers) -> None:
         """Times in rows count from ``origin_ns``; connections are named in ``names``. Nothing is open before a look."""
         self.rows = Rows(TcpTable)
         self._origin_ns = origin_ns

@@ -26,7 +26,7 @@ RATE_MAX = 2e-4
 measured); two may differ in opposite directions."""
 
 
-class Quads(Table, frozen=True, kw_only=True):
+class FourStamps(Table, frozen=True, kw_only=True):
     """Exchanges over one link, in time order. Nanoseconds, int64[exchange]."""
 
     burst: I64
@@ -80,7 +80,7 @@ def joined(parts: Iterable[Gates]) -> Gates:
 _GATHER_NS = 5_000_000_000
 
 
-def of_probes(quads: Quads) -> Gates:
+def of_probes(quads: FourStamps) -> Gates:
     """One gate for each burst: the best bound from below and the best from above, which may be of two exchanges.
 
     Bounds of exchanges are widened by the drift that is possible until the middle of the burst. An exchange whose

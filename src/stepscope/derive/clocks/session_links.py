@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.clocks import gates
-from stepscope.derive.clocks.gates import Quads
+from stepscope.derive.clocks.gates import FourStamps
 from stepscope.derive.clocks.solve import Link, solve
 from stepscope.model.session import clock_domain
 
@@ -47,11 +47,11 @@ def peers(session: Session) -> dict[str, str]:
     return found
 
 
-def quads_of(session: Session) -> dict[str, Quads]:
+def quads_of(session: Session) -> dict[str, FourStamps]:
     """Exchanges with each other host, by its clock domain; absolute times of both clocks."""
     origin = session.manifest.origin_monotonic_ns
     return {
-        there: Quads(
+        there: FourStamps(
             burst=table.burst,
             sent_ns=table.sent_ns + origin,
             received_ns=table.received_ns,

@@ -43,7 +43,7 @@ class SharedClockCalls(Struct, frozen=True, kw_only=True):
         return np.split(np.arange(len(self.exits)), cuts)
 
 
-class Paired(Struct, frozen=True, kw_only=True):
+class PairedCalls(Struct, frozen=True, kw_only=True):
     """Calls of the same steps."""
 
     mine: I64
@@ -59,7 +59,7 @@ class Paired(Struct, frozen=True, kw_only=True):
         return self.drifted >= DRIFTS_APART
 
 
-def pair(one: SharedClockCalls, two: SharedClockCalls, period_ns: float, bound_ns: float) -> Paired:
+def pair(one: SharedClockCalls, two: SharedClockCalls, period_ns: float, bound_ns: float) -> PairedCalls:
     """The same steps of both in all stretches.
 
     Args:
@@ -72,7 +72,7 @@ def pair(one: SharedClockCalls, two: SharedClockCalls, period_ns: float, bound_n
     pairs = [each for each in found if each is not None]
     count = sum(len(each.mine) for each in pairs)
     none = np.empty(0, np.int64)
-    return Paired(
+    return PairedCalls(
         mine=np.concatenate([none, *(each.mine for each in pairs)]),
         theirs=np.concatenate([none, *(each.theirs for each in pairs)]),
         causal=sum(each.causal * len(each.mine) for each in pairs) / count if count else 0.0,
@@ -93,9 +93,9 @@ def _common(one: SharedClockCalls, two: SharedClockCalls, period_ns: float) -> I
                 yield here, there
 
 
-def _of(one: SharedClockCalls, two: SharedClockCalls, mine: I64, theirs: I64, bound_ns: float) -> Paired | None:
+def _of(one: SharedClockCalls, two: SharedClockCalls, mine: I64, theirs: I64, bound_ns: float) -> PairedCalls | None:
     """The pairs of a stretch, at the shift at which most of them are in order; None: the stretch is too short."""
-    best: Paired | None = None
+    best: PairedCalls | None = None
     for shift in range(-FAR, FAR + 1):
         here, there = mine[max(0, -shift) :], theirs[max(0, shift) :]
         count = min(len(here), len(there))
@@ -108,5 +108,5 @@ def _of(one: SharedClockCalls, two: SharedClockCalls, mine: I64, theirs: I64, bo
             calls = (one.exits[here] - one.entries[here], two.exits[there] - two.entries[there])
             call = max(1.0, float(np.median(np.maximum(*calls))))
             moved = np.diff(two.exits[there] - one.exits[here])
-            best = Paired(mine=here, theirs=there, causal=causal, drifted=float((moved**2).sum()) / call**2)
+            best = PairedCalls(mine=here, theirs=there, causal=causal, drifted=float((moved**2).sum()) / call**2)
     return best

@@ -74,7 +74,7 @@ class Consumer(Struct, frozen=True, kw_only=True):
     outside: Literal["disk", "network"] = "disk"
 
 
-class Pace(Struct, frozen=True, kw_only=True):
+class BatchPace(Struct, frozen=True, kw_only=True):
     """The least time for a batch, and what sets it."""
 
     ns: float
@@ -91,22 +91,22 @@ class ConsumedPipeline(Struct, frozen=True, kw_only=True):
     consumer: Consumer
 
 
-def pace(layout: ConsumedPipeline) -> Pace:
+def pace(layout: ConsumedPipeline) -> BatchPace:
     """The least time for a batch at the best division of the cores."""
     to, stages = layout.consumer, layout.stages
     cores = max(to.cores, 1e-3)
-    found = [Pace(ns=(sum(s.cpu_ns for s in stages) + to.step_cpu_ns) / cores, binds="cores")]
+    found = [BatchPace(ns=(sum(s.cpu_ns for s in stages) + to.step_cpu_ns) / cores, binds="cores")]
     for stretch in sorted({s.stretch for s in stages}):
         mine = [at for at, s in enumerate(stages) if s.stretch == stretch]
         longest = max(mine, key=lambda at: _alone(stages[at], cores))
-        found.append(Pace(ns=sum(_alone(stages[at], cores) for at in mine), binds="stage", stage=longest))
+        found.append(BatchPace(ns=sum(_alone(stages[at], cores) for at in mine), binds="stage", stage=longest))
     if to.outside_ns:
-        found.append(Pace(ns=to.outside_ns, binds=to.outside))
+        found.append(BatchPace(ns=to.outside_ns, binds=to.outside))
     slowest = max(found, key=lambda p: p.ns)
     if to.overlaps:
-        own = Pace(ns=to.step_ns, binds="step")
+        own = BatchPace(ns=to.step_ns, binds="step")
         return max(slowest, own, key=lambda p: p.ns)
-    made = max((p for p in found if p.binds != "cores"), key=lambda p: p.ns, default=Pace(ns=0.0, binds="step"))
+    made = max((p for p in found if p.binds != "cores"), key=lambda p: p.ns, default=BatchPace(ns=0.0, binds="step"))
     return max(replace(made, ns=made.ns + to.step_ns), slowest, key=lambda p: p.ns)
 
 

@@ -18,7 +18,7 @@ from stepscope.derive.ledger import imports, in_steps, life, outside, own_steps,
 from stepscope.derive.ledger.life import between as interval
 from stepscope.derive.ledger.outside import Layer
 from stepscope.derive.ledger.part import Ledger, LedgerPart
-from stepscope.derive.ledger.unobserved import Unobserved
+from stepscope.derive.ledger.unobserved import UnobservedSteps
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps.step_candidates import RECURRING
 from stepscope.model.report.ledger import PHASES
@@ -195,10 +195,10 @@ def _broken(scope: _Scope, shown: Sequence[Layer]) -> Intervals:
 
 def _counted(
     scope: _Scope, painted: Sequence[LedgerPart], python: Sequence[LedgerPart], broken: Intervals
-) -> Unobserved:
+) -> UnobservedSteps:
     """The steps in gaps, and what lies between them unseen."""
     if scope.steps is None:
-        return Unobserved(count=0, parts={})
+        return UnobservedSteps(count=0, parts={})
     own = scope.steps.own
     between = next((part.spans for part in python if part.phase == "between-steps"), intervals.empty())
     loops, observed = own_steps.holding_loops(own.steps), intervals.without(between, scope.steps.broken)
@@ -228,7 +228,7 @@ def _calls(scope: _Scope, phase: Phase, *, missed: bool = False) -> Intervals:
     return _union(found)
 
 
-def _with_steps(steps: InSteps | None, parts: Sequence[LedgerPart], counted: Unobserved) -> list[LedgerPart]:
+def _with_steps(steps: InSteps | None, parts: Sequence[LedgerPart], counted: UnobservedSteps) -> list[LedgerPart]:
     """The parts with those of the steps."""
     if steps is None:
         return list(parts)

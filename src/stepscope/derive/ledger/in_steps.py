@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stepscope.derive.ledger.own_steps import OwnSteps
-    from stepscope.derive.ledger.unobserved import Unobserved
+    from stepscope.derive.ledger.unobserved import UnobservedSteps
     from stepscope.derive.numeric.intervals import Intervals
     from stepscope.model.report.ledger import Phase
 
@@ -45,7 +45,7 @@ class InSteps(Struct, frozen=True, kw_only=True):
         early = int(self.own.seen[: self.own.first].sum())
         return LedgerPart(phase="first-steps", ns=intervals.total(spans), count=early, spans=spans)
 
-    def parts(self, gaps: Unobserved, recorded: Mapping[str, int]) -> list[LedgerPart]:
+    def parts(self, gaps: UnobservedSteps, recorded: Mapping[str, int]) -> list[LedgerPart]:
         """The later steps, the largest component first.
 
         Args:
@@ -95,7 +95,7 @@ def _spans(painting: intervals.Painting) -> dict[str, Intervals]:
     return found
 
 
-def counted(steps: InSteps, spans: Intervals, between: Intervals, others: Mapping[Phase, float]) -> Unobserved:
+def counted(steps: InSteps, spans: Intervals, between: Intervals, others: Mapping[Phase, float]) -> UnobservedSteps:
     """The steps in gaps.
 
     Args:

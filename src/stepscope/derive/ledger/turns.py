@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.ledger.own_steps import OwnSteps
     from stepscope.derive.numeric.intervals import Intervals
-    from stepscope.derive.python.loop_source import Loop
+    from stepscope.derive.python.loop_source import SourceLoop
     from stepscope.derive.python.stack_samples import Sample, Spot
     from stepscope.derive.steps.steps import Steps
     from stepscope.model.log.events import Name
@@ -74,7 +74,7 @@ class _Around(Struct, frozen=True, kw_only=True):
 
     depth: int
     """Of its function among the user's frames on the stacks of the steps, from the root."""
-    loop: Loop
+    loop: SourceLoop
 
 
 def find(steps: Steps, source: Source) -> ThreadTurns | None:

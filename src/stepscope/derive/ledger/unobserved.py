@@ -35,7 +35,7 @@ ROW = 8
 """Number of consecutive steps whose mean says how fast steps are at some time: a single step may take any time."""
 
 
-class Unobserved(Struct, frozen=True, kw_only=True):
+class UnobservedSteps(Struct, frozen=True, kw_only=True):
     """The steps in gaps."""
 
     count: int
@@ -71,7 +71,9 @@ def _span_end(steps: Steps) -> int:
     return steps.span[1] if steps.steady.any() else int(steps.ends[-1])
 
 
-def build(own: OwnSteps, spans: Intervals, observed: Mapping[str, float], others: Mapping[Phase, float]) -> Unobserved:
+def build(
+    own: OwnSteps, spans: Intervals, observed: Mapping[str, float], others: Mapping[Phase, float]
+) -> UnobservedSteps:
     """The counted steps.
 
     Args:
@@ -84,14 +86,14 @@ def build(own: OwnSteps, spans: Intervals, observed: Mapping[str, float], others
     later, count = own.later, max(0, own.steps.count - int(own.seen.sum()))
     whole, every = sum(observed.values()), intervals.total(spans)
     if not later.any() or whole <= 0 or not count or not every:
-        return Unobserved(count=0, parts={}, unseen_ns=every)
+        return UnobservedSteps(count=0, parts={}, unseen_ns=every)
     room = intervals.total(intervals.without(spans, silent(own)))
     usual = whole / int(later.sum())
     if not pauses.looked_at(own.steps.worker, own.steps.thread):
         return _plausible(own, count, observed, every, room)
     share = whole / (whole + sum(others.values()))
     taken = room * share
-    return Unobserved(
+    return UnobservedSteps(
         count=count,
         parts={name: round(taken * ns / whole) for name, ns in observed.items()},
         others={phase: round(taken * ns / whole) for phase, ns in others.items()},
@@ -110,13 +112,13 @@ def silent(own: OwnSteps) -> Intervals:
     return intervals.without(gaps.periods(told), gaps.periods(rows))
 
 
-def _plausible(own: OwnSteps, count: int, observed: Mapping[str, float], every: int, room: int) -> Unobserved:
+def _plausible(own: OwnSteps, count: int, observed: Mapping[str, float], every: int, room: int) -> UnobservedSteps:
     """So many steps, of the time that is nearest to the room for them by the pace of the observed ones."""
     lengths, whole = (own.ends - own.steps.starts)[own.later], sum(observed.values())
     paid = max(0.0, whole - _wrappers_ns(own)) / float(lengths.sum())
     fastest, slowest = _range_of_means(lengths)
     taken = float(np.clip(room, count * fastest * paid, count * slowest * paid))
-    return Unobserved(
+    return UnobservedSteps(
         count=count,
         parts={name: round(taken * ns / whole) for name, ns in observed.items()},
         unseen_ns=every - room + round(max(0.0, room - taken)),

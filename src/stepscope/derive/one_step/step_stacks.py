@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from stepscope.tables.records import I64
 
 
-class Sampled(Struct, frozen=True, kw_only=True):
+class SampledLine(Struct, frozen=True, kw_only=True):
     """Samples of one step at one line of the user's code."""
 
     spot: Spot
@@ -41,7 +41,7 @@ class StepStacks(Struct, frozen=True, kw_only=True):
     """Time that they stand for."""
     cpu_ns: int | None
     """Part of it that the thread was on a CPU; None: the samples do not tell."""
-    lines: tuple[Sampled, ...]
+    lines: tuple[SampledLine, ...]
     """By the user's line, longest time first."""
 
 
@@ -86,13 +86,13 @@ def _called(sample: Sample) -> str:
     return next((frame.function for frame in reversed(below) if not stack_samples.is_agent(frame.file)), "")
 
 
-def _line(group: list[Sample]) -> Sampled:
+def _line(group: list[Sample]) -> SampledLine:
     first = group[0]
     called = Counter(name for sample in group if (name := _called(sample)))
     parts: Counter[str] = Counter()
     for sample in group:
         parts[sample.component] += sample.weight_ns
-    return Sampled(
+    return SampledLine(
         spot=first.culprit or first.leaf,
         called=called.most_common(1)[0][0] if called else "",
         component=parts.most_common(1)[0][0],

@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     from stepscope.derive.optrace.host.traced_stages import Tree
     from stepscope.derive.optrace.kernels.compilations import Compiles
     from stepscope.derive.optrace.kernels.gpu_kernels import Kernels
-    from stepscope.derive.optrace.kernels.roofline_model import Placed
+    from stepscope.derive.optrace.kernels.roofline_model import RooflinePoint
     from stepscope.derive.optrace.op_times import OpStats
     from stepscope.derive.optrace.steps.critical_path import Gain, Path, Segment
-    from stepscope.derive.optrace.steps.device_idle import Idle
+    from stepscope.derive.optrace.steps.device_idle import DeviceIdle
     from stepscope.derive.optrace.steps.step_parts import Breakdown
     from stepscope.derive.optrace.steps.step_periods import Periods
     from stepscope.derive.optrace.steps.trace_lanes import Lanes
@@ -142,7 +142,7 @@ class OpView:
         )
 
     @cached_property
-    def idle(self) -> Idle | None:
+    def idle(self) -> DeviceIdle | None:
         """Idle times of the device, and what the host did meanwhile."""
         return device_idle.build(self.breakdown) if self.device >= 0 else None
 
@@ -152,7 +152,7 @@ class OpView:
         return gpu_kernels.build(self.trace, self.device, self.periods) if self.device >= 0 else None
 
     @cached_property
-    def roofline(self) -> tuple[Placed, ...]:
+    def roofline(self) -> tuple[RooflinePoint, ...]:
         """The device's ops with known work."""
         return roofline_model.build(self.trace, self.device, self.periods) if self.device >= 0 else ()
 

@@ -23,7 +23,7 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-class Loop(Struct, frozen=True):
+class SourceLoop(Struct, frozen=True):
     """The lines of a ``for`` or ``while`` statement."""
 
     first: int
@@ -32,7 +32,7 @@ class Loop(Struct, frozen=True):
     last: int
 
 
-def loops_around(source: str, line: int) -> tuple[Loop, ...]:
+def loops_around(source: str, line: int) -> tuple[SourceLoop, ...]:
     """The loops around a line within its innermost function, innermost first; none if the source does not parse."""
     tree = parsed(source)
     if tree is None:
@@ -40,7 +40,7 @@ def loops_around(source: str, line: int) -> tuple[Loop, ...]:
     owners = [n for n in ast.walk(tree) if isinstance(n, _FUNCTIONS) and _covers(n, line)]
     owner = max(owners, key=lambda n: n.lineno, default=tree)
     found = [n for n in ast.walk(owner) if isinstance(n, _LOOPS) and n.lineno <= line <= _last(n)]
-    loops = [Loop(n.lineno, _last(n.test if isinstance(n, ast.While) else n.iter), _last(n)) for n in found]
+    loops = [SourceLoop(n.lineno, _last(n.test if isinstance(n, ast.While) else n.iter), _last(n)) for n in found]
     return tuple(sorted(loops, key=lambda loop: (-loop.first, loop.last)))
 
 

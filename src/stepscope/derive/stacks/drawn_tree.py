@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepscope.derive.stacks.call_tree import stack_totals
-from stepscope.readers.stacks.chains import Chains
+from stepscope.readers.stacks.chains import FrameChains
 from stepscope.tables.stacks import UNKNOWN, Frame, StackBuilder, StackFlag
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def drawn(profile: StackProfile) -> StackProfile:
     builder = StackBuilder()
     keys = np.stack([samples.stack, samples.flags & StackFlag.TRUNCATED])
     unique, place = np.unique(keys, axis=1, return_inverse=True)
-    chains = Chains(profile)
+    chains = FrameChains(profile)
     of_frames: dict[int, int] = {}
 
     def frame(number: int) -> int:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Chain = tuple[Frame, ...]
 
 
-class Run(NamedTuple):
+class InterpreterRun(NamedTuple):
     """The functions run by one loop of the interpreter."""
 
     inner: Frame | None
@@ -30,7 +30,7 @@ class Run(NamedTuple):
     """Outer functions that it ran too, root to leaf; without lines if they are not from the moment of the sample."""
 
 
-class Runs(NamedTuple):
+class InterpreterRuns(NamedTuple):
     """Python functions of each loop, root to leaf."""
 
     parts: tuple[Chain, ...]
@@ -46,7 +46,7 @@ def is_same(one: Frame, other: Frame) -> bool:
     return one.function == other.function and one.file == other.file
 
 
-class Chains:
+class SampledChains:
     """The stacks that the agent has sampled in one process, indexed by function."""
 
     def __init__(self, stacks: Iterable[Chain]) -> None:
@@ -85,7 +85,9 @@ def _behind(stack: Chain, before: Frame | None, at: int) -> int:
     return next((i for i in range(at, 0, -1) if is_same(stack[i - 1], before)), -1)
 
 
-def filled(runs: Sequence[Run], near: Iterable[Chain], chains: Chains, *, rooted: bool) -> Runs:
+def filled(
+    runs: Sequence[InterpreterRun], near: Iterable[Chain], chains: SampledChains, *, rooted: bool
+) -> InterpreterRuns:
     """Python functions of each loop of a stack.
 
     Args:
@@ -96,11 +98,11 @@ def filled(runs: Sequence[Run], near: Iterable[Chain], chains: Chains, *, rooted
     """
     if all(run.alone and run.inner is not None and all(one.line for one in run.callers) for run in runs):
         exact = tuple((*run.callers, run.inner) for run in runs if run.inner is not None)
-        return Runs(exact, (True,) * len(runs), sampled=False)
+        return InterpreterRuns(exact, (True,) * len(runs), sampled=False)
     for sample in near if rooted else ():
         parts = _fitted(runs, sample)
         if parts is not None:
-            return Runs(tuple(parts), (True,) * len(runs), sampled=True)
+            return InterpreterRuns(tuple(parts), (True,) * len(runs), sampled=True)
     parts, whole = [], []
     for at, run in enumerate(runs):
         before = runs[at - 1].inner if at else None
@@ -110,10 +112,10 @@ def filled(runs: Sequence[Run], near: Iterable[Chain], chains: Chains, *, rooted
         whole.append(part is not None or (run.alone and run.inner is not None))
         parts.append(part or (() if run.inner is None else (*run.callers, run.inner)))
     sampled = any(len(part) > 1 for part in parts)
-    return Runs(tuple(parts), tuple(whole), sampled=sampled)
+    return InterpreterRuns(tuple(parts), tuple(whole), sampled=sampled)
 
 
-def _fitted(runs: Sequence[Run], sample: Chain) -> list[Chain] | None:
+def _fitted(runs: Sequence[InterpreterRun], sample: Chain) -> list[Chain] | None:
     """The parts of a sample that the loops ran; None if the sample does not lead through all of their functions."""
     parts: list[Chain] = []
     at = 0

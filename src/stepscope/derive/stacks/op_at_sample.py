@@ -53,7 +53,7 @@ _SEED = 0xC70F6907 ^ (8 * _MULTIPLIER & _MASK)
 _SHIFT = 47
 
 
-class Told(enum.IntEnum):
+class OpAnswer(enum.IntEnum):
     """How the op of a sample is known, or why it is not."""
 
     NO_TRACE = 0
@@ -72,10 +72,10 @@ class Told(enum.IntEnum):
     """No candidate was running."""
 
 
-KNOWN = frozenset({Told.EXACT, Told.BESIDE, Told.ALONE, Told.PRIMITIVE})
+KNOWN = frozenset({OpAnswer.EXACT, OpAnswer.BESIDE, OpAnswer.ALONE, OpAnswer.PRIMITIVE})
 
 
-class Run(NamedTuple):
+class OpRun(NamedTuple):
     """One run of an op."""
 
     start_ns: int
@@ -156,28 +156,28 @@ class OpTimeline:
         """Whether the op traces cover a moment."""
         return any(start <= at_ns < end for start, end in self._spans)
 
-    def on(self, thread: int, at_ns: int) -> Run | None:
+    def on(self, thread: int, at_ns: int) -> OpRun | None:
         """The op of a thread at a moment; none if it only calls other ops. ``thread``: its ``pthread_self()``."""
         found = (self._on_line(line, at_ns) for line in line_ids(thread))
         return next((run for run in found if run is not None), None)
 
-    def _on_line(self, line_id: int, at_ns: int) -> Run | None:
+    def _on_line(self, line_id: int, at_ns: int) -> OpRun | None:
         for trace, line in self._lines.get(line_id, ()):
             found = line.at(at_ns)
             if found is not None:
                 start, end, meta = found
                 kind = trace.strings[trace.metas.op_type[meta]]
                 if not kind:
-                    return Run(start, end, "", trace.strings[trace.metas.name[meta]].removeprefix(_EAGER))
-                return None if kind in CALLING else Run(start, end, trace.strings[trace.metas.op_name[meta]], kind)
+                    return OpRun(start, end, "", trace.strings[trace.metas.name[meta]].removeprefix(_EAGER))
+                return None if kind in CALLING else OpRun(start, end, trace.strings[trace.metas.op_name[meta]], kind)
         return None
 
-    def all_at(self, at_ns: int) -> list[Run]:
+    def all_at(self, at_ns: int) -> list[OpRun]:
         """The ops of all threads at a moment, without calls of eager ops, whose ops may run on other threads."""
         found = (self._on_line(line, at_ns) for line in self._lines)
         return [run for run in found if run is not None and run.name]
 
-    def frame(self, run: Run) -> Frame:
+    def frame(self, run: OpRun) -> Frame:
         """An op as a frame of a stack."""
         key = run.name, run.type
         if key not in self._frames:
@@ -236,7 +236,7 @@ def of_session(session: Session, profiles: Sequence[StackProfile]) -> dict[int, 
 
 def with_ops_at_samples(
     profiles: Sequence[StackProfile], ops: dict[int, OpTimeline]
-) -> tuple[tuple[StackProfile, ...], tuple[list[Told], ...]]:
+) -> tuple[tuple[StackProfile, ...], tuple[list[OpAnswer], ...]]:
     """Profiles with the op of each sample in generated code, and how each is known: empty for other profiles."""
     samples = [_samples(profile, ops) for profile in profiles]
     told = [_told(profile, mine, ops) for profile, mine in zip(profiles, samples, strict=True)]
@@ -271,7 +271,7 @@ def _samples(profile: StackProfile, ops: dict[int, OpTimeline]) -> dict[int, _Sa
 
 def _told(
     profile: StackProfile, samples: dict[int, _Sample], ops: dict[int, OpTimeline]
-) -> list[tuple[Run | None, Told]]:
+) -> list[tuple[OpRun | None, OpAnswer]]:
     """The op of each sample and how it is known."""
     mine = {row: ops[profile.threads[sample.thread].pid] for row, sample in samples.items()}
     exact = {
@@ -282,28 +282,28 @@ def _told(
     kinds = {run.type for run in exact.values()}
     known: dict[str, set[str]] = defaultdict(set)
     """Types of ops observed to run each primitive."""
-    near: dict[int, list[tuple[int, str, Run]]] = defaultdict(list)
+    near: dict[int, list[tuple[int, str, OpRun]]] = defaultdict(list)
     for row, run in exact.items():
         sample = samples[row]
         known[sample.primitive].add(run.type)
         near[sample.thread].append((sample.at_ns, sample.primitive, run))
     for of_thread in near.values():
         of_thread.sort(key=lambda one: one[0])
-    found: list[tuple[Run | None, Told]] = []
+    found: list[tuple[OpRun | None, OpAnswer]] = []
     for row, sample in samples.items():
         if row in exact:
-            found.append((exact[row], Told.EXACT))
+            found.append((exact[row], OpAnswer.EXACT))
         elif not mine[row].covers(sample.at_ns):
-            found.append((None, Told.NO_TRACE))
+            found.append((None, OpAnswer.NO_TRACE))
         elif (run := _beside(near[sample.thread], sample)) is not None:
-            found.append((run, Told.BESIDE))
+            found.append((run, OpAnswer.BESIDE))
         else:
             may = [r for r in mine[row].all_at(sample.at_ns) if r.type.startswith(ONEDNN) or r.type in kinds]
             found.append(_one_of(may, known[sample.primitive]))
     return found
 
 
-def _beside(near: Sequence[tuple[int, str, Run]], sample: _Sample) -> Run | None:
+def _beside(near: Sequence[tuple[int, str, OpRun]], sample: _Sample) -> OpRun | None:
     """The op of the thread's samples before and after, if they agree."""
     after = bisect.bisect_left(near, sample.at_ns, key=lambda one: one[0])
     runs = {
@@ -316,17 +316,17 @@ def _beside(near: Sequence[tuple[int, str, Run]], sample: _Sample) -> Run | None
     return runs.pop() if len(runs) == 1 else None
 
 
-def _one_of(runs: Sequence[Run], types: set[str]) -> tuple[Run | None, Told]:
+def _one_of(runs: Sequence[OpRun], types: set[str]) -> tuple[OpRun | None, OpAnswer]:
     if len(runs) <= 1:
-        return (runs[0], Told.ALONE) if runs else (None, Told.NONE)
+        return (runs[0], OpAnswer.ALONE) if runs else (None, OpAnswer.NONE)
     fits = [run for run in runs if run.type in types]
-    return (fits[0], Told.PRIMITIVE) if len(fits) == 1 else (None, Told.AMBIGUOUS)
+    return (fits[0], OpAnswer.PRIMITIVE) if len(fits) == 1 else (None, OpAnswer.AMBIGUOUS)
 
 
 def _with_frames(
     profile: StackProfile,
     samples: dict[int, _Sample],
-    told: Sequence[tuple[Run | None, Told]],
+    told: Sequence[tuple[OpRun | None, OpAnswer]],
     ops: dict[int, OpTimeline],
 ) -> StackProfile:
     runs = {row: (run, how) for row, (run, how) in zip(samples, told, strict=True) if run is not None}
@@ -344,7 +344,7 @@ def _with_frames(
             place = place_of_op(chain)
             op = ops[profile.threads[samples[row].thread].pid].frame(run)
             chain = (*chain[:place], op, *chain[place:])
-            flags[row] |= 0 if how is Told.EXACT else StackFlag.APPROXIMATE
+            flags[row] |= 0 if how is OpAnswer.EXACT else StackFlag.APPROXIMATE
         numbers[row] = builder.stack_of(chain)
     return replace(
         profile,

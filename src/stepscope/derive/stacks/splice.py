@@ -27,7 +27,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepscope.derive.stacks.frame_kinds import kind_of
-from stepscope.derive.stacks.interpreter_runs import Chains, Run, Runs, filled
+from stepscope.derive.stacks.interpreter_runs import InterpreterRun, InterpreterRuns, SampledChains, filled
 from stepscope.derive.stacks.own_frames import is_ours
 from stepscope.tables.made_frames import NOT_SAMPLED
 from stepscope.tables.stacks import UNKNOWN, Frame, FrameKind, StackBuilder, StackFlag
@@ -147,16 +147,16 @@ def spliced(
     return replace(native, frames=builder.frames, stacks=builder.stacks, samples=samples)
 
 
-def _told(chain: Sequence[Frame]) -> tuple[tuple[Frame, ...], list[Run]]:
+def _told(chain: Sequence[Frame]) -> tuple[tuple[Frame, ...], list[InterpreterRun]]:
     """A native stack without Python's functions, and what each of its loops ran as far as the stack itself shows."""
     bare: list[Frame] = []
-    runs: list[Run] = []
+    runs: list[InterpreterRun] = []
     inside = False
     for frame in chain:
         if runs_python(frame):
-            runs.append(Run(None, alone=True))
+            runs.append(InterpreterRun(None, alone=True))
         elif runs and frame == NOT_SAMPLED:
-            runs[-1] = Run(None, alone=False)
+            runs[-1] = InterpreterRun(None, alone=False)
             continue
         elif runs and inside and frame.kind is FrameKind.PYTHON:
             inner = runs[-1].inner
@@ -168,9 +168,9 @@ def _told(chain: Sequence[Frame]) -> tuple[tuple[Frame, ...], list[Run]]:
     return tuple(bare), runs
 
 
-def _stacks_of(seen: Mapping[_Key, _Seen], pid: int) -> Chains:
+def _stacks_of(seen: Mapping[_Key, _Seen], pid: int) -> SampledChains:
     """The whole stacks sampled in a process."""
-    return Chains(
+    return SampledChains(
         stack
         for key, samples in seen.items()
         if key[0] == pid
@@ -179,7 +179,7 @@ def _stacks_of(seen: Mapping[_Key, _Seen], pid: int) -> Chains:
     )
 
 
-def _with_runs(chain: Sequence[Frame], runs: Runs) -> list[Frame]:
+def _with_runs(chain: Sequence[Frame], runs: InterpreterRuns) -> list[Frame]:
     """One stack, root to leaf: what each loop ran in its place; between loops, native code that is not CPython's."""
     last = max(i for i, frame in enumerate(chain) if runs_python(frame))
     parts = zip(runs.parts, runs.whole, strict=True)
@@ -195,7 +195,7 @@ def _with_runs(chain: Sequence[Frame], runs: Runs) -> list[Frame]:
     return made
 
 
-def _flags_of(flags: int, runs: Runs) -> int:
+def _flags_of(flags: int, runs: InterpreterRuns) -> int:
     """Flags of a native sample whose loops' functions are known."""
     whole = flags if all(runs.whole) else flags & ~StackFlag.WHOLE | StackFlag.TRUNCATED
     return int(whole | (StackFlag.APPROXIMATE if runs.sampled else 0))

@@ -1,7 +1,7 @@
 """Chooses the step among the candidates by an ordered list of rules, each of which drops some.
 
 ``RULES`` is the order. A rule maps candidates to those that stay. A rule that would drop all of them drops none, unless
-it is in ``ABSOLUTE``. What each rule dropped is kept (``Chosen.why``) and shown
+it is in ``ABSOLUTE``. What each rule dropped is kept (``ChosenStep.why``) and shown
 as ``session.step_choice`` in report.json.
 """
 
@@ -57,21 +57,21 @@ MARKS = frozenset(kinds_with(Trait.MARK))
 FORWARD = frozenset({"prediction", "call"})
 
 
-class LeftOut(Struct, frozen=True, kw_only=True):
+class DroppedCandidates(Struct, frozen=True, kw_only=True):
     """The candidates that one rule dropped."""
 
     rule: str
     candidates: tuple[Candidate, ...]
 
 
-class Chosen(Struct, frozen=True, kw_only=True):
+class ChosenStep(Struct, frozen=True, kw_only=True):
     """The remaining candidates, the step first."""
 
     candidates: tuple[Candidate, ...]
-    why: tuple[LeftOut, ...]
+    why: tuple[DroppedCandidates, ...]
 
 
-def choose(candidates: Sequence[Candidate]) -> Chosen:
+def choose(candidates: Sequence[Candidate]) -> ChosenStep:
     """Apply the rules in order."""
     left, why = list(candidates), []
     for name, rule in RULES:
@@ -80,14 +80,14 @@ def choose(candidates: Sequence[Candidate]) -> Chosen:
             continue
         gone = tuple(one for one in left if not any(one is other for other in stay))
         if gone:
-            why.append(LeftOut(rule=name, candidates=gone))
+            why.append(DroppedCandidates(rule=name, candidates=gone))
         left = stay
     if len(left) > 1:
-        why.append(LeftOut(rule="meaning", candidates=tuple(left[1:])))
-    return Chosen(candidates=tuple(left), why=tuple(why))
+        why.append(DroppedCandidates(rule="meaning", candidates=tuple(left[1:])))
+    return ChosenStep(candidates=tuple(left), why=tuple(why))
 
 
-def left_out(why: Iterable[LeftOut]) -> list[Candidate]:
+def left_out(why: Iterable[DroppedCandidates]) -> list[Candidate]:
     """The candidates that may be steps all the same, where what was chosen cannot be looked into: the best by what they
     are, then by the time that they cover.
     """
@@ -95,7 +95,7 @@ def left_out(why: Iterable[LeftOut]) -> list[Candidate]:
     return sorted(left, key=lambda one: (one.rank, -one.cover_ns))
 
 
-def without(why: Iterable[LeftOut], step: Candidate) -> tuple[LeftOut, ...]:
+def without(why: Iterable[DroppedCandidates], step: Candidate) -> tuple[DroppedCandidates, ...]:
     """What was left out, but for the step."""
     kept = (replace(rule, candidates=tuple(one for one in rule.candidates if one is not step)) for rule in why)
     return tuple(rule for rule in kept if rule.candidates)

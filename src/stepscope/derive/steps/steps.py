@@ -15,7 +15,7 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.steps.candidate import Candidate
-    from stepscope.derive.steps.choice import LeftOut
+    from stepscope.derive.steps.choice import DroppedCandidates
     from stepscope.model.session.session import Worker
     from stepscope.tables.records import I64, Bool
 
@@ -48,7 +48,7 @@ class Steps(Struct, frozen=True, kw_only=True):
     """End of the last step that stands for others because there were too many records."""
     candidates: tuple[Candidate, ...] = ()
     """All calls of the job that may have been steps."""
-    why: tuple[LeftOut, ...] = ()
+    why: tuple[DroppedCandidates, ...] = ()
     """What each rule left out before this was the step (``choice.RULES``)."""
 
     def __len__(self) -> int:

@@ -51,7 +51,7 @@ from stepscope.tables.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stepscope.causes.cluster.traced_ranks import Compared, TracedRanks
+    from stepscope.causes.cluster.traced_ranks import ComparedRanks, TracedRanks
     from stepscope.causes.cluster.waits import Waits
     from stepscope.derive.cluster.blame import Blame, Share
     from stepscope.derive.view import SessionView
@@ -145,7 +145,7 @@ def _of_files(ranks: TracedRanks, params: Params) -> Iterator[Seen | Undecided]:
         yield _of_ranks(found, group, share, params)
 
 
-def _of_ranks(found: Compared, group: list[int], share: Share, params: Params) -> Seen:
+def _of_ranks(found: ComparedRanks, group: list[int], share: Share, params: Params) -> Seen:
     blame = found.blame
     more = float(blame.blame_median_ns[group[0]])
     part, ns = found.parts_beyond(group[0])[0]

@@ -43,7 +43,7 @@ from stepscope.tables.units import Ratio, format_bytes, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.optrace.exchange.transfer_order import Order
+    from stepscope.derive.optrace.exchange.transfer_order import DeviceTransfers
     from stepscope.derive.steps_view import StepsView
     from stepscope.derive.view import SessionView
 
@@ -66,7 +66,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
         yield _finding(view, order, mean, params)
 
 
-def _finding(view: StepsView, order: Order, mean: float, params: Params) -> Seen:
+def _finding(view: StepsView, order: DeviceTransfers, mean: float, params: Params) -> Seen:
     ratio, low, high = (ns / mean for ns in (order.gain_ns, min(order.gains_ns), max(order.gains_ns)))
     senders = ", ".join(dict.fromkeys(short_task(one.sender) for one in order.parameters))
     first = order.parameters[0]

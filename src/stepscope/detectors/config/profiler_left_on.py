@@ -40,7 +40,7 @@ from stepscope.tables.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.host.profiler_left_on import Profiled
+    from stepscope.causes.host.profiler_left_on import ProfilerUse
     from stepscope.derive.steps_view import StepsView
 
 SLOWER = {"": (0.06, 0.0, 0.5), "run-metadata": (0.5, 0.0, 1.6)}
@@ -69,17 +69,17 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
         yield _finding(view, found, params)
 
 
-def _slower(found: Profiled) -> float:
+def _slower(found: ProfilerUse) -> float:
     return SLOWER[found.started.way][0] if found.slower is None else found.slower
 
 
-def _lost(found: Profiled, slower: float) -> float:
+def _lost(found: ProfilerUse, slower: float) -> float:
     """Share of the time of the steps and of stopping the profiler."""
     in_steps = found.wall_ns * found.time_ratio * (1 - 1 / (1 + max(0.0, slower)))
     return (in_steps + found.stop_ns) / (found.wall_ns + found.stop_ns)
 
 
-def _finding(view: StepsView, found: Profiled, params: Params) -> Seen:
+def _finding(view: StepsView, found: ProfilerUse, params: Params) -> Seen:
     known = found.slower is not None
     started = found.started
     lost, low, high = (_lost(found, slower) for slower in (_slower(found), *SLOWER[started.way][1:]))

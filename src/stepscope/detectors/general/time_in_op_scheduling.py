@@ -50,7 +50,7 @@ from stepscope.tables.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.host.unrolled_python_loop import Repeats
+    from stepscope.causes.host.unrolled_python_loop import GraphMakingLoop
     from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.steps_view import StepsView
     from stepscope.tables.place import Place
@@ -154,7 +154,7 @@ def _beyond_scheduling(
     )
 
 
-def _of_loop(view: StepsView, loop: Repeats, share: float, text: str, evidence: tuple[Evidence, ...]) -> Seen:
+def _of_loop(view: StepsView, loop: GraphMakingLoop, share: float, text: str, evidence: tuple[Evidence, ...]) -> Seen:
     file, function, line, end_line = loop.place
     cost = loop.ratio * share
     return Seen(

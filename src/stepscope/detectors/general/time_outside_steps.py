@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.general.phase_lines import PhaseTime
-    from stepscope.causes.general.spent_lines import Spent
+    from stepscope.causes.general.spent_lines import SpentLine
     from stepscope.causes.general.turn_times import TurnTime, TurnTimes
     from stepscope.derive.view import SessionView
     from stepscope.model.report.ledger import Phase
@@ -140,7 +140,7 @@ def _split(time: PhaseTime) -> tuple[PhaseTime, ...]:
     return before, replace(time, ns=rest_ns, ratio=time.ratio * rest_ns / time.ns, launched_by="", launched_ns=0)
 
 
-def _clear(part: TurnTime, params: Params) -> Spent | None:
+def _clear(part: TurnTime, params: Params) -> SpentLine | None:
     """The function that the loop of the turns calls between their steps, if it takes enough of them."""
     top = next((spent for spent in part.lines if spent.caller is not None), None)
     if part.phase != "between-steps" or top is None or top.framework > params.max_framework_ratio:
@@ -148,7 +148,7 @@ def _clear(part: TurnTime, params: Params) -> Spent | None:
     return top if part.ratio * top.ratio >= params.min_clear_ratio else None
 
 
-def _in_turns(view: SessionView, turns: TurnTimes, part: TurnTime, top: Spent) -> Seen:
+def _in_turns(view: SessionView, turns: TurnTimes, part: TurnTime, top: SpentLine) -> Seen:
     """One function between the steps of each turn."""
     ratio, found = part.ratio * top.ratio, turns.turns
     places = (top.place, top.caller, view.place(found.file, found.line, function=found.function))

@@ -49,7 +49,7 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.graph.slow_values import Loaded, SlowNode
+    from stepscope.causes.graph.slow_values import LoadedModel, SlowNode
     from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.steps_view import StepsView
     from stepscope.derive.view import SessionView
@@ -81,7 +81,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
             yield _of_file(view, loaded, params)
 
 
-def _of_file(view: StepsView, loaded: Loaded, params: Params) -> Seen:
+def _of_file(view: StepsView, loaded: LoadedModel, params: Params) -> Seen:
     weights, made = loaded.weights, loaded.made
     ratio = weights.denormal / weights.floats
     names = ", ".join(one.node for one in weights.nodes[:3])

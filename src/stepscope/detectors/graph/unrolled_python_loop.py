@@ -47,7 +47,7 @@ from stepscope.tables.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.host.unrolled_python_loop import FirstTraces, Repeats
+    from stepscope.causes.host.unrolled_python_loop import FirstTraces, GraphMakingLoop
     from stepscope.derive.steps_view import StepsView
 
 
@@ -80,7 +80,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     yield _finding(view, traces, loop, params)
 
 
-def _evidence(traces: FirstTraces, loop: Repeats, params: Params) -> Iterator[Evidence]:
+def _evidence(traces: FirstTraces, loop: GraphMakingLoop, params: Params) -> Iterator[Evidence]:
     yield Evidence(metric="loop_ratio", value=loop.ratio, unit="ratio", threshold=params.min_loop_ratio)
     if loop.turns:
         least = unrolled_python_loop.MIN_TURNS
@@ -94,7 +94,7 @@ def _evidence(traces: FirstTraces, loop: Repeats, params: Params) -> Iterator[Ev
     yield Evidence(metric="samples", value=loop.samples, unit="samples", threshold=limit)
 
 
-def _finding(view: StepsView, traces: FirstTraces, loop: Repeats, params: Params) -> Seen:
+def _finding(view: StepsView, traces: FirstTraces, loop: GraphMakingLoop, params: Params) -> Seen:
     ratio = traces.ratio * loop.ratio
     file, function, line, end_line = loop.place
     share = format_ratio(traces.ratio)
@@ -114,7 +114,7 @@ def _finding(view: StepsView, traces: FirstTraces, loop: Repeats, params: Params
     )
 
 
-def _remedies(loop: Repeats) -> tuple[Remedy, ...]:
+def _remedies(loop: GraphMakingLoop) -> tuple[Remedy, ...]:
     text = "a loop inside the graph: keras.layers.RNN with a cell, tf.while_loop, tf.scan, or tf.range under AutoGraph"
     at_once = "compute all iterations at once, vectorised"
     in_graph = Remedy(id="loop-in-graph", text=text)

@@ -49,7 +49,7 @@ from stepscope.tables.units import Ratio, format_ns, format_number_of, format_ra
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.host.gil_contention import Holder, LockWaits
+    from stepscope.causes.host.gil_contention import GilHolder, LockWaits
     from stepscope.derive.steps_view import StepsView
 
 
@@ -103,7 +103,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     )
 
 
-def _title(view: StepsView, ratio: float, holder: Holder) -> str:
+def _title(view: StepsView, ratio: float, holder: GilHolder) -> str:
     mean = step_ns(view)
     names = [name for name in holder.threads if name]
     count = len(holder.threads)
@@ -116,7 +116,7 @@ def _title(view: StepsView, ratio: float, holder: Holder) -> str:
     )
 
 
-def _places(view: StepsView, waits: LockWaits, holder: Holder) -> tuple[Place, ...]:
+def _places(view: StepsView, waits: LockWaits, holder: GilHolder) -> tuple[Place, ...]:
     """What the other thread runs, then the line where the step waits."""
     places = [view.place(holder.spot.file, min(holder.lines), max(holder.lines), holder.spot.function)]
     if waits.waiting_at is not None:
@@ -125,7 +125,7 @@ def _places(view: StepsView, waits: LockWaits, holder: Holder) -> tuple[Place, .
     return tuple(dict.fromkeys(places))
 
 
-def _remedies(holder: Holder) -> tuple[Remedy, ...]:
+def _remedies(holder: GilHolder) -> tuple[Remedy, ...]:
     function = holder.spot.function
     process = Remedy(
         id="move-to-process",

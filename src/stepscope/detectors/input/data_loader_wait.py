@@ -53,7 +53,7 @@ from stepscope.tables.units import Ns, Ratio, format_ns, format_number_of, forma
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stepscope.causes.input.data_loader_wait import Found, LoaderWait
+    from stepscope.causes.input.data_loader_wait import LoaderWait, ProcessWait
     from stepscope.derive.steps_view import StepsView
     from stepscope.tables.place import Place
 
@@ -87,7 +87,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
         yield _finding(waiting[0].view, waiting[0].wait, params, _whose(waiting, len(found)))
 
 
-def _whose(waiting: Sequence[Found], processes: int) -> tuple[str, str]:
+def _whose(waiting: Sequence[ProcessWait], processes: int) -> tuple[str, str]:
     """What is said before and after of the process that waits longest: which task it is, or how many wait like it."""
     first, *others = waiting
     alike = 1 + sum(2 * one.wait.lost_ratio >= first.wait.lost_ratio for one in others)

@@ -21,7 +21,7 @@ from stepscope.tables.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.causes.general.spent_lines import Spent
+    from stepscope.causes.general.spent_lines import SpentLine
     from stepscope.causes.general.step_without import Saving
     from stepscope.derive.numeric.concentration import Few
     from stepscope.derive.steps_view import StepsView
@@ -54,7 +54,7 @@ class Loss(Struct, frozen=True, kw_only=True):
     ratio: float
     """Share of the steady wall time."""
     ns_per_step: float
-    spent: tuple[Spent, ...]
+    spent: tuple[SpentLine, ...]
     few: Few | None = None
     """The steps that have most of it, if they are few."""
     saving: Saving | None = None
@@ -164,7 +164,7 @@ def once(found: Few | None) -> frozenset[Fact]:
     return frozenset({Fact.FEW, Fact.ONCE}) if found.count == 1 else frozenset({Fact.FEW})
 
 
-def top_text(lines: Sequence[Spent]) -> str:
+def top_text(lines: Sequence[SpentLine]) -> str:
     """The line that holds most of some time, as the end of a title; "" where none is known to."""
     top = next((spent for spent in lines if spent.ratio), None)
     if top is None:
@@ -175,7 +175,7 @@ def top_text(lines: Sequence[Spent]) -> str:
     return f", {part} in {name}{doing}"
 
 
-def of_lines(lines: Sequence[Spent]) -> list[Evidence]:
+def of_lines(lines: Sequence[SpentLine]) -> list[Evidence]:
     """The parts of some time that are known to fall on lines."""
     return [
         Evidence(metric=f"part at {spent.place.file}:{spent.place.line}", value=spent.ratio, unit="ratio")

@@ -35,7 +35,7 @@ class Params(Struct, frozen=True, kw_only=True):
     """Of steady wall time; see INP001."""
 
 
-class Waited(Struct, frozen=True, kw_only=True):
+class PipelineFunction(Struct, frozen=True, kw_only=True):
     """A Python function of the pipeline and what it costs the steps."""
 
     cause: InputCause
@@ -151,7 +151,7 @@ def _lock(waits: LockWaits) -> Evidence:
     return Evidence(metric="lock_wait_ratio", value=waits.ratio, unit="ratio", refs=refs)
 
 
-def find(view: StepsView, limit: Limit, params: Params) -> Waited | None:
+def find(view: StepsView, limit: Limit, params: Params) -> PipelineFunction | None:
     """The function, if user Python of this kind limits the pipeline and steps wait for it."""
     cause, steps = view.get(input_cause.build), view.steps
     if cause is None or cause.limit != limit or cause.function is None:
@@ -162,7 +162,7 @@ def find(view: StepsView, limit: Limit, params: Params) -> Waited | None:
     disturbed = max(cause.disturbed_ratio, cause.lock.low if cause.lock is not None else 0.0)
     if not hidden and cause.wait_ratio + disturbed < params.min_wait_ratio:
         return None
-    return Waited(
+    return PipelineFunction(
         cause=cause,
         function=cause.function,
         saved=cause.saved_ratio,

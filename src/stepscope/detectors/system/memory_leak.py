@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from stepscope.causes.system.memory_keeper import Keeper
     from stepscope.causes.system.memory_leak import MemoryGrowth
-    from stepscope.causes.system.memory_owners import Owner
+    from stepscope.causes.system.memory_owners import MemoryOwner
     from stepscope.derive.steps_view import StepsView
 
 FAULT_NS, SLOW_FAULT_NS = 1_600, 5_000
@@ -189,7 +189,7 @@ def _until(view: StepsView, seconds: float) -> str:
     return f"reaches {bound} in {_duration(seconds)} at this rate"
 
 
-def _kept(owner: Owner | None) -> str:
+def _kept(owner: MemoryOwner | None) -> str:
     """``; history in train keeps it: 1,204 entries, 1.5 GiB``."""
     if owner is None:
         return ""
@@ -197,7 +197,7 @@ def _kept(owner: Owner | None) -> str:
     return f"; {name} keeps it: {owner.count:,} {owner.unit}, {format_bytes(owner.bytes)}"
 
 
-def _remedies(growth: MemoryGrowth, owner: Owner | None) -> tuple[Remedy, ...]:
+def _remedies(growth: MemoryGrowth, owner: MemoryOwner | None) -> tuple[Remedy, ...]:
     kept = Remedy(
         id="keep-numbers",
         text="keep numbers, not tensors, from step to step (float(loss)), and bound what is kept (deque(maxlen=N))",

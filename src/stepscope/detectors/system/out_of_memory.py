@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from stepscope.causes.system.device_memory import DeviceMemory
     from stepscope.causes.system.memory_kill import MemoryKill
-    from stepscope.causes.system.memory_owners import Owner
+    from stepscope.causes.system.memory_owners import MemoryOwner
     from stepscope.causes.system.out_of_memory import OutOfMemory
     from stepscope.derive.view import SessionView
     from stepscope.tables.findings import Cause, Stage
@@ -195,13 +195,13 @@ def _explanation(death: OutOfMemory) -> str:
 _CALLED = {"step": "a step", "variables": "the variables of the model and its optimizer"}
 
 
-def _holders(death: OutOfMemory) -> list[Owner]:
+def _holders(death: OutOfMemory) -> list[MemoryOwner]:
     """Other owners of a part that counts."""
     least = HOLDERS * death.limit.bytes if death.limit is not None else UNNAMED_BYTES
     return [one for one in death.others if one.bytes >= least]
 
 
-def _at(owner: Owner) -> str:
+def _at(owner: MemoryOwner) -> str:
     return f" ({owner.where[0].file}:{owner.where[0].line})" if owner.where else ""
 
 
@@ -222,7 +222,7 @@ def _evidence(death: OutOfMemory) -> Iterator[Evidence]:
             yield Evidence(metric="size_that_fits", value=death.fits, unit=death.owner.unit)
 
 
-def _is_wide(owner: Owner, params: Params) -> bool:
+def _is_wide(owner: MemoryOwner, params: Params) -> bool:
     """Whether the model of a step is too large, not its batch: for a few samples too."""
     if owner.kind != "step":
         return False
@@ -250,7 +250,7 @@ def grows(death: OutOfMemory) -> bool:
     return death.on is not None and death.on.per_step > 0
 
 
-def _stage(view: SessionView, owner: Owner | None) -> Stage:
+def _stage(view: SessionView, owner: MemoryOwner | None) -> Stage:
     if owner is None:
         return "unknown"
     if owner.kind == "step":
@@ -282,7 +282,7 @@ def _remedies(death: OutOfMemory, params: Params) -> tuple[Remedy, ...]:
     return tuple(Remedy(id=identity, text=text.replace("NAME", owner.name)) for identity, text in ways)
 
 
-def _of_step(death: OutOfMemory, owner: Owner, params: Params) -> Iterator[Remedy]:
+def _of_step(death: OutOfMemory, owner: MemoryOwner, params: Params) -> Iterator[Remedy]:
     fixed = owner.fixed >= params.min_fixed_ratio * owner.bytes
     if _is_wide(owner, params):
         fewer = f"use fewer filters or units in {owner.layers}, or a stride or pooling before it"

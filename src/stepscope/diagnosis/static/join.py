@@ -59,7 +59,7 @@ WAITING_STAGES = frozenset({"raw-input", "preprocessing", "host-to-device"})
 """Rules about these stages of the pipeline: time in which steps wait for a batch is theirs."""
 
 
-class Joined(Struct, frozen=True, kw_only=True):
+class JoinedFindings(Struct, frozen=True, kw_only=True):
     """The findings after joining."""
 
     findings: tuple[Finding, ...]
@@ -74,7 +74,7 @@ def join(
     checked: Iterable[Checked],
     static: Sequence[StaticHit],
     lines: HotLines,
-) -> Joined:
+) -> JoinedFindings:
     """Join static findings with those of a run.
 
     Args:
@@ -108,7 +108,7 @@ def join(
         else:
             rest.append(_info(view, item, refuted, seen=_seen(item, lines)))
     ranked = sorted([*measured, *_one_per_place(own)], key=rank)
-    return Joined(findings=tuple(ranked), rest=tuple(sorted(rest, key=lambda f: (not f.seen, f.code))))
+    return JoinedFindings(findings=tuple(ranked), rest=tuple(sorted(rest, key=lambda f: (not f.seen, f.code))))
 
 
 def _weight(item: StaticHit) -> tuple[int, float, str, int]:

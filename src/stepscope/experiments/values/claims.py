@@ -70,7 +70,7 @@ _MAX_PLACES = 4
 _MAX_OPS = 6
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class LineOps(Struct, frozen=True, kw_only=True):
     """Ops of one line."""
 
     file: str
@@ -89,7 +89,7 @@ class Claim(Struct, frozen=True, kw_only=True):
     text: str
     """What was seen."""
     remedy: str
-    places: tuple[Place, ...]
+    places: tuple[LineOps, ...]
     """The lines, most work first."""
     ops: tuple[str, ...]
     """Names of the ops, most work first, a few."""
@@ -371,13 +371,13 @@ def _claim(
     )
 
 
-def _places(needless: Mapping[ValueSeen, float]) -> tuple[Place, ...]:
+def _places(needless: Mapping[ValueSeen, float]) -> tuple[LineOps, ...]:
     ratios: dict[tuple[str, int, str], float] = defaultdict(float)
     for value, ratio in needless.items():
         ratios[value.file, value.line, value.in_function] += ratio
     ranked = sorted(ratios.items(), key=lambda one: -one[1])[:_MAX_PLACES]
     return tuple(
-        Place(file=file, line=line, function=function, ratio=ratio) for (file, line, function), ratio in ranked
+        LineOps(file=file, line=line, function=function, ratio=ratio) for (file, line, function), ratio in ranked
     )
 
 

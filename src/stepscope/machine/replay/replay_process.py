@@ -30,7 +30,7 @@ NOTHING_WRITTEN = {"KERAS_HOME": "/dev/null/none", "PYTHONDONTWRITEBYTECODE": "1
 """Keras writes keras.json into the user's home when it is imported, and Python writes compiled modules: not for us."""
 
 
-class Said(msgspec.Struct, frozen=True, kw_only=True):
+class ReplayLine(msgspec.Struct, frozen=True, kw_only=True):
     """A line of the program."""
 
     what: Literal["begin", "fixed", "op", "roofs", "busy", "end"]
@@ -62,7 +62,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def run(python: str, order: ReplayOrder, given: Mapping[str, str]) -> tuple[tuple[Said, ...], str]:
+def run(python: str, order: ReplayOrder, given: Mapping[str, str]) -> tuple[tuple[ReplayLine, ...], str]:
     """What the program measured, and why it ended early; "" if it did not.
 
     Args:
@@ -126,11 +126,11 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _lines(text: bytes) -> tuple[Said, ...]:
+def _lines(text: bytes) -> tuple[ReplayLine, ...]:
     found = []
     for line in text.splitlines():
         try:
-            found.append(msgspec.json.decode(line, type=Said))
+            found.append(msgspec.json.decode(line, type=ReplayLine))
         except (msgspec.DecodeError, ValueError):  # a library wrote to stdout
             continue
     return tuple(found)

@@ -135,7 +135,7 @@ LAYOUTS = {
 """Layouts by version, of 3.10.13, 3.11.7, 3.12.1 and 3.13.0. ``layout_check`` checks whether a process matches."""
 
 
-class Watched(NamedTuple):
+class WatchedFrame(NamedTuple):
     """A Python frame."""
 
     code: int
@@ -148,7 +148,7 @@ class ThreadFrames(NamedTuple):
     """The Python frames of a thread at a moment, grouped by the interpreter loops that run them, both leaf first."""
 
     at_ns: int
-    loops: tuple[tuple[Watched, ...], ...]
+    loops: tuple[tuple[WatchedFrame, ...], ...]
     whole: bool
     """Flag: the outermost frame is included."""
 
@@ -292,17 +292,17 @@ def _read(code: Assembler, to: int, size: int, offset: int) -> None:
 def rows_of(layout: InterpreterOffsets, told: bytes) -> tuple[int, ThreadFrames]:
     """(thread, row) of the program's output."""
     at_ns, tid, count, rest = _HEAD.unpack_from(told)
-    loops: list[tuple[Watched, ...]] = []
-    loop: list[Watched] = []
+    loops: list[tuple[WatchedFrame, ...]] = []
+    loop: list[WatchedFrame] = []
     for place in range(min(count, MAX_FRAMES)):
         _, code, at, marks = _FRAME.unpack_from(told, _HEAD.size + place * _FRAME.size)
         if layout.entry == EACH:
-            loops.append((Watched(code, number_of(at)),))
+            loops.append((WatchedFrame(code, number_of(at)),))
             continue
         owner = marks >> 8 * layout.owner & 0xFF
         own = layout.entry == BEHIND and owner == ON_C_STACK
         if not own:
-            loop.append(Watched(code, at))
+            loop.append(WatchedFrame(code, at))
         if own or (layout.entry >= 0 and marks >> 8 * layout.entry & 0xFF):
             loops.append(tuple(loop))
             loop = []

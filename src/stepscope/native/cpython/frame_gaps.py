@@ -24,7 +24,7 @@ _Py_InitCleanup (3.12 and later)."""
 _MOST_CALLERS = 24
 
 
-class Seen(NamedTuple):
+class SeenFrame(NamedTuple):
     """A frame that was seen."""
 
     before: int
@@ -43,7 +43,7 @@ class Beds:
 
     def __init__(
         self,
-        seen: Iterable[Seen],
+        seen: Iterable[SeenFrame],
         names: Callable[[PythonCode], frozenset[str]],
         caller: Callable[[int, PythonCode | None], tuple[int, PythonCode | None] | None],
     ) -> None:
@@ -64,7 +64,7 @@ class Beds:
                 self._ends[one.before, one.offset + one.code.frame_size].add((one.offset, one.code))
                 self._follow(one)
 
-    def _follow(self, one: Seen) -> None:
+    def _follow(self, one: SeenFrame) -> None:
         """Follow the callers in memory, if they are contiguous down to the beginning."""
         found: list[tuple[int, PythonCode, PythonCode]] = []
         frame, code, first = one.frame, one.code, one.frame - one.offset
@@ -81,14 +81,14 @@ class Beds:
                 self._ends[one.before, offset + by.frame_size].add((offset, by))
                 self._linked.add((by.address, called.address))
 
-    def _is_certain(self, one: Seen) -> bool:
+    def _is_certain(self, one: SeenFrame) -> bool:
         """Whether function and frame belong together. In the loop itself they may briefly be of different functions,
         during a call: a match is accepted where the function is seen most often.
         """
         offsets = self._offsets[one.before, one.code.address]
         return not one.leaf or (offsets[one.offset] > 1 and offsets.most_common(1)[0][1] == offsets[one.offset])
 
-    def callers(self, one: Seen) -> tuple[PythonCode, ...] | None:
+    def callers(self, one: SeenFrame) -> tuple[PythonCode, ...] | None:
         """The functions between ``before`` and ``code``, root to leaf; None if no row, or several, fit."""
         if not self._is_certain(one):
             return None

@@ -20,7 +20,7 @@ import struct
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from stepscope.native.cpython.frame_gaps import Beds, Seen
+from stepscope.native.cpython.frame_gaps import Beds, SeenFrame
 from stepscope.native.formats.python_code import PythonCode
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ Place = tuple[str, int]
 """A place: "register" and its number, or "stack" and its distance below the caller's stack pointer."""
 
 
-class Running(NamedTuple):
+class RunningFunction(NamedTuple):
     """A function that the loop runs."""
 
     file: str
@@ -80,7 +80,7 @@ class _Loop(NamedTuple):
     words: dict[Place, int]
     code: PythonCode | None
     """Code of the innermost function."""
-    seen: Seen | None
+    seen: SeenFrame | None
     """Position of its frame, as far as known."""
 
 
@@ -126,7 +126,7 @@ class PythonFrames:
         seen = (loop.seen for sample, walk in walks for loop in self._loops(sample, walk))
         self._beds = Beds((one for one in seen if one is not None), codes.names, codes.caller)
 
-    def running(self, sample: Sample, walk: Walk) -> tuple[Running | None, ...]:
+    def running(self, sample: Sample, walk: Walk) -> tuple[RunningFunction | None, ...]:
         """The functions of each loop of a stack, leaf first; None: one unknown function."""
         if self._codes is None or not self._functions:
             return ()
@@ -134,7 +134,7 @@ class PythonFrames:
             found = [(words, self._code(0, words)) for _, words in _words(sample, walk, self._places)]
             return tuple(self._running(0, code, words, ()) if code is not None else None for words, code in found)
         return tuple(
-            Running("", "", 0, alone=False)
+            RunningFunction("", "", 0, alone=False)
             if loop.code is None
             else self._running(
                 loop.site, loop.code, loop.words, self._beds.callers(loop.seen) if loop.seen is not None else None
@@ -156,7 +156,7 @@ class PythonFrames:
             if code is None or not at:
                 top = 0
             elif top and 0 <= at - top < _CHUNK:  # otherwise it is a generator's, which is elsewhere
-                seen = Seen(before, at - top, code, leaf=walk.loops[i].frame == 0, frame=at)
+                seen = SeenFrame(before, at - top, code, leaf=walk.loops[i].frame == 0, frame=at)
                 before = self._behind(site, code, words)
                 top = at + code.frame_size if before else 0
             made.append(_Loop(site, words, code, seen))
@@ -164,11 +164,11 @@ class PythonFrames:
 
     def _running(
         self, site: int, code: PythonCode, words: dict[Place, int], callers: tuple[PythonCode, ...] | None
-    ) -> Running:
+    ) -> RunningFunction:
         behind = self._behind(site, code, words)
         line = code.line(behind) if behind else 0
         further = tuple((one.file, one.function, 0) for one in callers or ())
-        return Running(code.file, code.function, line, callers is not None, further)
+        return RunningFunction(code.file, code.function, line, callers is not None, further)
 
     def _behind(self, site: int, code: PythonCode, words: dict[Place, int]) -> int:
         """The end of the running instruction; 0 if places disagree."""

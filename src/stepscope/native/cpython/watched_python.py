@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.native.cpython.python_frames import Running
+from stepscope.native.cpython.python_frames import RunningFunction
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stepscope.native.cpython.bpf_attach import FrameWatch
-    from stepscope.native.cpython.bpf_program import Watched
+    from stepscope.native.cpython.bpf_program import WatchedFrame
     from stepscope.native.cpython.python_memory import Codes
     from stepscope.native.formats.perf_data import Sample
     from stepscope.native.formats.python_code import PythonCode
     from stepscope.native.formats.unwind import Walk
 
-_Told = tuple["Running | None", ...]
-_NOT_KNOWN = Running("", "", 0, alone=False)
-BEGINS_OR_ENDS = Running("", "[call begins or ends]", 0, alone=True)
+_Told = tuple["RunningFunction | None", ...]
+_NOT_KNOWN = RunningFunction("", "", 0, alone=False)
+BEGINS_OR_ENDS = RunningFunction("", "[call begins or ends]", 0, alone=True)
 """Stand-in for a loop that does not yet run a function, or no longer does."""
 
 
@@ -45,15 +45,15 @@ class WatchedPython:
             return (BEGINS_OR_ENDS, *self._named(seen, told[1:]))
         return self._named(seen, told) if row.whole and loops == len(seen) else told
 
-    def _agree(self, frames: Sequence[Watched], told: Running | None) -> bool:
+    def _agree(self, frames: Sequence[WatchedFrame], told: RunningFunction | None) -> bool:
         """Whether the innermost function of a loop is the one that the stack shows."""
         run = self._run(frames)
         return run is not None and told is not None and (run.file, run.function) == (told.file, told.function)
 
-    def _named(self, seen: Sequence[Sequence[Watched]], told: Sequence[Running | None]) -> _Told:
+    def _named(self, seen: Sequence[Sequence[WatchedFrame]], told: Sequence[RunningFunction | None]) -> _Told:
         return tuple(self._run(frames) or old for frames, old in zip(seen, told, strict=True))
 
-    def _run(self, frames: Sequence[Watched]) -> Running | None:
+    def _run(self, frames: Sequence[WatchedFrame]) -> RunningFunction | None:
         """The functions of one loop; None if a code object is no longer there."""
         if not frames:  # from 3.12 on the outermost frame is cleared after it has been left
             return BEGINS_OR_ENDS
@@ -65,4 +65,4 @@ class WatchedPython:
             known.append((code, code.line_in_frame(frame.at)))
         callers = tuple((code.file, code.function, line) for code, line in reversed(known[1:]))
         code, line = known[0]
-        return Running(code.file, code.function, line, alone=True, callers=callers)
+        return RunningFunction(code.file, code.function, line, alone=True, callers=callers)

@@ -111,7 +111,7 @@ class Comm(NamedTuple):
     name: str
 
 
-class Recorded(Struct, frozen=True, kw_only=True):
+class PerfRecording(Struct, frozen=True, kw_only=True):
     """Content of one file, each part in time order."""
 
     events: tuple[Event, ...]
@@ -126,7 +126,7 @@ class Recorded(Struct, frozen=True, kw_only=True):
     """Number of damaged records."""
 
 
-def read(path: str | Path) -> Recorded:
+def read(path: str | Path) -> PerfRecording:
     """Read the file at ``path``; ``stack`` of the samples stays a view into it.
 
     Raises:
@@ -141,7 +141,7 @@ def read(path: str | Path) -> Recorded:
     return decode(data, str(path))
 
 
-def decode(data: bytes | mmap.mmap, where: str) -> Recorded:
+def decode(data: bytes | mmap.mmap, where: str) -> PerfRecording:
     """Decode bytes like ``read``.
 
     Raises:
@@ -171,8 +171,8 @@ class _Reader:
         self._time_at = -1
         self._lost = self._throttled = 0
 
-    def read(self) -> Recorded:
-        self._found = Recorded(events=self._events())
+    def read(self) -> PerfRecording:
+        self._found = PerfRecording(events=self._events())
         self._readers = [_sample_reader(index, event) for index, event in enumerate(self._found.events)]
         self._identified = bool(self._found.events[0].sample_type & _Bit.IDENTIFIER)
         unread = 0

@@ -70,7 +70,7 @@ class Space(Protocol):
         """Whether the bytes before an address are an indirect call, in a file's code."""
 
 
-class Loop(NamedTuple):
+class InterpreterLoop(NamedTuple):
     """Python's evaluation loop in a stack."""
 
     frame: int
@@ -89,7 +89,7 @@ class Walk(Struct, frozen=True, kw_only=True):
     """Flag: the leaf is generated code, whose caller was found by searching."""
     pointers: tuple[int, ...] = ()
     """Stack pointer in each of the frames."""
-    loops: tuple[Loop, ...] = ()
+    loops: tuple[InterpreterLoop, ...] = ()
     """Evaluation loops, leaf first."""
     cut: str = ""
     """Reason why the stack is not whole, one of the strings above."""
@@ -120,7 +120,9 @@ def walk(space: Space, registers: dict[int, int], stack: memoryview) -> Walk:
     return _walked(frames, machine.loops, cut=cut)
 
 
-def _walked(frames: Sequence[tuple[int, int]], loops: Sequence[Loop] = (), *, cut: str, attached: bool = False) -> Walk:
+def _walked(
+    frames: Sequence[tuple[int, int]], loops: Sequence[InterpreterLoop] = (), *, cut: str, attached: bool = False
+) -> Walk:
     """The walk over ``frames``: (address, stack pointer), leaf first."""
     addresses, pointers = tuple(zip(*frames, strict=True)) or ((), ())
     return Walk(
@@ -148,7 +150,7 @@ def _walk_on(
         before = machine.registers[_STACK_POINTER]
         if code is not None:
             if code.interpreter:
-                machine.loops.append(Loop(len(frames), machine.kept()))
+                machine.loops.append(InterpreterLoop(len(frames), machine.kept()))
             frames.append((inside, before))
         if code is None or code.row is None:
             return NO_CODE if code is None else NO_ROW
@@ -214,7 +216,7 @@ class _Machine:
         self.registers = registers
         self.stack = stack
         self.base = registers.get(_STACK_POINTER, 0) if base < 0 else base
-        self.loops: list[Loop] = []
+        self.loops: list[InterpreterLoop] = []
 
     def kept(self) -> dict[int, int]:
         """The registers that a call preserves."""

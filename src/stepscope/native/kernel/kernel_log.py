@@ -27,7 +27,7 @@ _LOST = ""
 """Stands for records that were overwritten before they were read."""
 
 
-class Killed(Struct, frozen=True):
+class KilledProcess(Struct, frozen=True):
     """Who was killed for lack of memory since a time."""
 
     pids: frozenset[int] = frozenset()
@@ -35,21 +35,21 @@ class Killed(Struct, frozen=True):
     """Flag: the log has everything since then, so no other was killed."""
 
 
-def killed(since_ns: int) -> Killed:
+def killed(since_ns: int) -> KilledProcess:
     """The processes killed since a time of CLOCK_MONOTONIC; none, and not whole, where the log may not be read."""
     try:
         if os.stat("/proc/self/ns/pid").st_ino != _HOST_PIDS:
-            return Killed()
+            return KilledProcess()
         fd = os.open(_FILE, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
-        return Killed()
+        return KilledProcess()
     try:
         return read(_records(fd), since_ns)
     finally:
         os.close(fd)
 
 
-def read(records: Iterable[str], since_ns: int) -> Killed:
+def read(records: Iterable[str], since_ns: int) -> KilledProcess:
     """The same from records of the log, as /dev/kmsg gives them, the oldest first."""
     since_us = since_ns // 1_000 - _APART_US
     pids: set[int] = set()
@@ -64,7 +64,7 @@ def read(records: Iterable[str], since_ns: int) -> Killed:
         whole = number == 0 or at_us <= since_us if whole is None else whole
         if at_us >= since_us and not priority >> _FACILITY_SHIFT and (found := _KILLED.search(message)):
             pids.add(int(found[1]))
-    return Killed(frozenset(pids), bool(whole))
+    return KilledProcess(frozenset(pids), bool(whole))
 
 
 def _records(fd: int) -> Iterator[str]:

@@ -52,7 +52,7 @@ def look(pid: int, origin_ns: int) -> MemoryLook:
         FormatError: this kernel's output has an unknown format, or a look could block the process.
     """
     wall, cpu = time.monotonic_ns(), time.thread_time_ns()
-    pace = page_scan.Pace()
+    pace = page_scan.PacedCalls()
     table, names = smaps.read(page_scan.read(f"/proc/{pid}/maps", pace))
     huge = max(0, _number(THP / "hpage_pmd_size"))
     mode = _text(THP / "enabled").partition("[")[2].partition("]")[0]
@@ -91,7 +91,7 @@ def _page_map(pid: int) -> Iterator[int]:
         os.close(fd)
 
 
-def _by_smaps(pid: int, table: MappingTable, huge: int, pace: page_scan.Pace) -> tuple[MappingTable, list[str]]:
+def _by_smaps(pid: int, table: MappingTable, huge: int, pace: page_scan.PacedCalls) -> tuple[MappingTable, list[str]]:
     """Mappings and names from smaps.
 
     Raises:

@@ -76,7 +76,7 @@ class PageLook(Struct, frozen=True, kw_only=True):
         return int((below(self.end) - below(self.start)).sum())
 
 
-def look(pid: int, pace: page_scan.Pace) -> PageLook:
+def look(pid: int, pace: page_scan.PacedCalls) -> PageLook:
     """The anonymous pages of a process now.
 
     Raises:
@@ -104,7 +104,7 @@ def look(pid: int, pace: page_scan.Pace) -> PageLook:
     return PageLook(at_ns=time.monotonic_ns(), start=edges[0], end=edges[1], huge=np.zeros(edges.shape[1], np.bool_))
 
 
-def _runs(fd: int, pace: page_scan.Pace, starts: I64, ends: I64) -> Iterator[I64]:
+def _runs(fd: int, pace: page_scan.PacedCalls, starts: I64, ends: I64) -> Iterator[I64]:
     """Bounds of runs of anonymous pages, read page by page."""
     if int((ends - starts).sum()) > MAX_PAGES * mmap.PAGESIZE:
         raise FormatError(f"more than {MAX_PAGES} pages of address space; needs Linux 6.7")
@@ -144,7 +144,7 @@ class PageLooks:
         while not self._begins():
             if self._stopped.wait(EVERY_S / 5):
                 return
-        pace = page_scan.Pace()
+        pace = page_scan.PacedCalls()
         try:
             self._look(pace)
             self.base = self.last
@@ -158,7 +158,7 @@ class PageLooks:
             self.problem = "" if self.base is not None and not isinstance(error, FormatError) else str(error)
         self.cpu_ns = time.thread_time_ns()
 
-    def _follow(self, statm: int, pace: page_scan.Pace) -> None:
+    def _follow(self, statm: int, pace: page_scan.PacedCalls) -> None:
         now_ns = time.monotonic_ns()
         words = os.pread(statm, 100, 0).split()
         own = (int(words[1]) - int(words[2])) * mmap.PAGESIZE
@@ -170,7 +170,7 @@ class PageLooks:
         if now_ns >= self._rested_ns and (higher or old):
             self._look(pace)
 
-    def _look(self, pace: page_scan.Pace) -> None:
+    def _look(self, pace: page_scan.PacedCalls) -> None:
         began = time.thread_time_ns()
         self.last = look(self._pid, pace)
         self._rested_ns = time.monotonic_ns() + RESTS * (time.thread_time_ns() - began)

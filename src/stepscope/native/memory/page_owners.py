@@ -34,7 +34,7 @@ class Faults(Struct, frozen=True, kw_only=True):
     pages: F64
 
 
-class Owned(Struct, frozen=True, kw_only=True):
+class FaultedBytes(Struct, frozen=True, kw_only=True):
     """Bytes by the fault that brought them."""
 
     faults: I64
@@ -52,16 +52,16 @@ class Owned(Struct, frozen=True, kw_only=True):
         return float(self.bytes.sum()) + self.before + self.other
 
 
-def grown(faults: Faults, base: PageLook, last: PageLook, huge: int = HUGE_BYTES) -> Owned:
+def grown(faults: Faults, base: PageLook, last: PageLook, huge: int = HUGE_BYTES) -> FaultedBytes:
     """The pages that are held at the last look and were not at the first one."""
     rows, stands = _standing(faults, last, huge)
     new = base.runs_of(faults.address[rows]) < 0
     held = float(last.bytes - last.shared_bytes(base))
     fitted, other = _fitted(stands[new], held)
-    return Owned(faults=rows[new], bytes=fitted, other=other)
+    return FaultedBytes(faults=rows[new], bytes=fitted, other=other)
 
 
-def held(faults: Faults, base: PageLook, at: PageLook, huge: int = HUGE_BYTES) -> Owned:
+def held(faults: Faults, base: PageLook, at: PageLook, huge: int = HUGE_BYTES) -> FaultedBytes:
     """All pages that are held at a look. Those held at the first one and not touched since were there before."""
     rows, stands = _standing(faults, at, huge)
     new = base.runs_of(faults.address[rows]) < 0
@@ -69,7 +69,7 @@ def held(faults: Faults, base: PageLook, at: PageLook, huge: int = HUGE_BYTES) -
     fitted, other = _fitted(stands[new], float(at.bytes - known))
     again = stands[~new]
     again = again * min(1.0, known / again.sum()) if len(again) else again
-    return Owned(
+    return FaultedBytes(
         faults=np.concatenate((rows[new], rows[~new])),
         bytes=np.concatenate((fitted, again)),
         before=max(0.0, known - float(again.sum())),

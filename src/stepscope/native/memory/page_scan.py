@@ -57,7 +57,7 @@ _WORK_NS, _REST_S = 500_000, 0.001
 _HUGETLB = "/anon_hugepage"
 
 
-class Pace:
+class PacedCalls:
     """Makes calls that may hold a lock, in a real-time section or else after a rest, and records the longest of
     them.
     """
@@ -99,7 +99,7 @@ class Pages(NamedTuple):
 class Scanner:
     """Scans one process through its open page map."""
 
-    def __init__(self, fd: int, pace: Pace) -> None:
+    def __init__(self, fd: int, pace: PacedCalls) -> None:
         """Use ``fd``: /proc/PID/pagemap."""
         self._fd = fd
         self._pace = pace
@@ -136,7 +136,7 @@ class Scanner:
         return (behind if behind > start else end), self._regions[:count].copy()
 
 
-def read(path: str, pace: Pace) -> bytes:
+def read(path: str, pace: PacedCalls) -> bytes:
     """A file of /proc, in parts."""
     parts = [b"-"]
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -152,7 +152,7 @@ def can_scan() -> bool:
     """Whether this kernel can."""
     try:
         with Path("/proc/self/pagemap").open("rb", buffering=0) as stream:
-            Scanner(stream.fileno(), Pace()).pages(0, mmap.PAGESIZE)
+            Scanner(stream.fileno(), PacedCalls()).pages(0, mmap.PAGESIZE)
     except OSError:
         return False
     return True

@@ -54,7 +54,7 @@ _BY_KERNEL_FUNCTION = (
 )
 
 
-class Awaited(NamedTuple):
+class WaitTarget(NamedTuple):
     """What a thread waits for."""
 
     call: str
@@ -98,7 +98,7 @@ class Files:
         return [int(line.split()[1]) for line in lines if line.startswith("tfd:")][:_MAX_FILES]
 
 
-def of_thread(pid: int, tid: int, waits_in: str, files: Files) -> Awaited:
+def of_thread(pid: int, tid: int, waits_in: str, files: Files) -> WaitTarget:
     """What a thread waits for. ``waits_in``: function of the kernel in which it does, "" if not known."""
     try:
         words = Path(f"/proc/{pid}/task/{tid}/syscall").read_text("ascii", "replace").split()
@@ -106,10 +106,10 @@ def of_thread(pid: int, tid: int, waits_in: str, files: Files) -> Awaited:
         words = []
     if len(words) <= _ARGUMENTS or not words[0].isdigit():
         said = next((call for part, call in _BY_KERNEL_FUNCTION if part in waits_in), "")
-        return Awaited(said, "")
+        return WaitTarget(said, "")
     call = _names().get(int(words[0]), f"call {words[0]}")
     arguments = [int(word, 16) for word in words[1 : 1 + _ARGUMENTS]]
-    return Awaited(call, _on(pid, call, arguments, files))
+    return WaitTarget(call, _on(pid, call, arguments, files))
 
 
 @cache

@@ -18,7 +18,7 @@ from stepscope.tables.records import Mapped, MemoryEvent, MemoryEventTable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.native.formats.perf_data import Recorded
+    from stepscope.native.formats.perf_data import PerfRecording
     from stepscope.native.kernel.release_calls import ReleaseCall
 
 MAX_EVENTS = 200_000
@@ -36,7 +36,7 @@ _Row = tuple[int, int, int, int, int, int, int, int, int]
 
 
 def decode(
-    recorded: Recorded, pid: int, *, origin_ns: int, window: int, calls: Sequence[ReleaseCall] = ()
+    recorded: PerfRecording, pid: int, *, origin_ns: int, window: int, calls: Sequence[ReleaseCall] = ()
 ) -> MemoryEventTable:
     """The memory events of one process in one window, in time order; ``calls``: those that perf did not record."""
     rows = _calls_and_faults(recorded, pid, origin_ns, window)
@@ -58,7 +58,7 @@ def decode(
     return table
 
 
-def _calls_and_faults(recorded: Recorded, pid: int, origin_ns: int, window: int) -> list[_Row]:
+def _calls_and_faults(recorded: PerfRecording, pid: int, origin_ns: int, window: int) -> list[_Row]:
     kinds = [event_of(event.name)[0] for event in recorded.events]
     with_stack = [event.registers != 0 for event in recorded.events]
     places = _Places(recorded, pid)
@@ -89,7 +89,7 @@ def _called(head: tuple[int, int, int, int], kind: MemoryEvent, arguments: tuple
 class _Places:
     """The mappings as they change over time."""
 
-    def __init__(self, recorded: Recorded, pid: int) -> None:
+    def __init__(self, recorded: PerfRecording, pid: int) -> None:
         self._mappings = [m for m in recorded.mappings if m.pid == pid]
         self._next = 0
         self._ranges = Ranges()

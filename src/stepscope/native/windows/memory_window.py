@@ -29,11 +29,11 @@ from stepscope.tables.stacks import UNKNOWN, StackProfile, StackTable
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stepscope.native.formats.perf_data import Recorded
+    from stepscope.native.formats.perf_data import PerfRecording
     from stepscope.native.kernel.perf import Abilities, Rates
     from stepscope.native.memory.page_looks import PageLook
-    from stepscope.native.memory.page_owners import Owned
-    from stepscope.native.windows.native_window import Taken
+    from stepscope.native.memory.page_owners import FaultedBytes
+    from stepscope.native.windows.native_window import WindowResult
 
 SECONDS = 10.0
 ROUGH = "DX152"
@@ -95,7 +95,7 @@ class MemoryWindow(NativeWindow):
             begin=begin,
         )
 
-    def take(self, *, origin_ns: int, window: int) -> Taken:
+    def take(self, *, origin_ns: int, window: int) -> WindowResult:
         """The profiles of memory.
 
         Raises:
@@ -127,7 +127,7 @@ class MemoryWindow(NativeWindow):
         )
         return self._taken(began, origin_ns, made, MemoryEventTable.empty(), diagnostics)
 
-    def _faults(self, recorded: Recorded) -> Faults:
+    def _faults(self, recorded: PerfRecording) -> Faults:
         """The faults that have stacks, as they stand in the profile."""
         events = recorded.events
         of_faults = {i for i, e in enumerate(events) if e.registers and event_of(e.name)[0] == FAULTS}
@@ -161,7 +161,7 @@ def _amounts(looks: PageLooks, base: PageLook, highest: PageLook, last: PageLook
     )
 
 
-def _owned(profile: StackProfile, event: str, owned: Owned, span: tuple[int, int]) -> StackProfile:
+def _owned(profile: StackProfile, event: str, owned: FaultedBytes, span: tuple[int, int]) -> StackProfile:
     """The profile with bytes as weights, and a stack each for what was there before and for what no fault brought."""
     extra = [(frame, size) for frame, size in ((BEFORE, owned.before), (OTHER, owned.other)) if size >= 1]
     known = profile.samples.take(owned.faults)

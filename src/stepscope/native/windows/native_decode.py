@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from stepscope.native.cpython.python_frames import PythonFrames, Running
+from stepscope.native.cpython.python_frames import PythonFrames, RunningFunction
 from stepscope.native.cpython.python_memory import codes_of
 from stepscope.native.cpython.watched_python import WatchedPython
 from stepscope.native.formats import unwind
@@ -21,7 +21,7 @@ from stepscope.native.kernel.perf import CALL_PREFIX, SITE_PREFIX
 from stepscope.native.memory.address_space import AddressSpace
 from stepscope.native.windows import thread_stacks
 from stepscope.native.windows.jit_map import JitMap
-from stepscope.native.windows.switched_stack import MovedStacks
+from stepscope.native.windows.switched_stack import SwitchedStacks
 from stepscope.readers import native_names
 from stepscope.readers.stacks.labels import KERNEL_MODULE, UNKNOWN_NAME
 from stepscope.readers.stacks.modules import stand_in
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from stepscope.native.cpython.bpf_attach import FrameWatch
     from stepscope.native.cpython.python_memory import Memory
-    from stepscope.native.formats.perf_data import Recorded, Sample
+    from stepscope.native.formats.perf_data import PerfRecording, Sample
     from stepscope.native.formats.unwind import Walk
 
 CPU, FAULTS = "cpu", "page-faults"
@@ -59,7 +59,7 @@ class _Stack(NamedTuple):
     user: tuple[int, ...]
     kernel: tuple[int, ...]
     flags: int
-    python: tuple[tuple[int, Running], ...] = ()
+    python: tuple[tuple[int, RunningFunction], ...] = ()
     """Indices in ``user`` of Python's loop, with the functions that it ran."""
 
 
@@ -92,7 +92,7 @@ class StackDecoder:
 
     def __init__(
         self,
-        recorded: Recorded,
+        recorded: PerfRecording,
         pid: int,
         *,
         origin_ns: int,
@@ -126,7 +126,7 @@ class StackDecoder:
         codes = codes_of(self._space, self._memory) if self._memory is not None else None
         places = PythonFrames(codes, walks)
         watched = WatchedPython(codes, self._watch) if codes is not None and self._watch is not None else None
-        moved = MovedStacks()
+        moved = SwitchedStacks()
         for sample, walk in walks:
             if walk.whole or walk.attached:
                 moved.add(sample, walk)
@@ -164,7 +164,9 @@ class StackDecoder:
         registers = unwind.dwarf_registers(self._recorded.events[sample.event].registers, sample.registers)
         return unwind.walk(self._space, registers, sample.stack)
 
-    def _raw(self, sample: Sample, walk: Walk, moved: MovedStacks, running: Sequence[Running | None]) -> _Stack:
+    def _raw(
+        self, sample: Sample, walk: Walk, moved: SwitchedStacks, running: Sequence[RunningFunction | None]
+    ) -> _Stack:
         python = tuple((loop.frame, run) for loop, run in zip(walk.loops, running, strict=False) if run is not None)
         if walk.whole:
             return _Stack(walk.addresses, sample.kernel, int(StackFlag.WHOLE), python)
@@ -265,7 +267,7 @@ class StackDecoder:
         return chain
 
 
-def python_frames(run: Running) -> list[Frame]:
+def python_frames(run: RunningFunction) -> list[Frame]:
     """The functions that Python's loop ran, root to leaf; if it may run several, the outer ones are unknown."""
     known = [Frame(function, file=file, line=line, kind=FrameKind.PYTHON) for file, function, line in run.callers]
     if run.function:

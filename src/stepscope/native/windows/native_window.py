@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from stepscope.native.formats.perf_data import Recorded
+    from stepscope.native.formats.perf_data import PerfRecording
     from stepscope.native.kernel.perf import Abilities, Rates
     from stepscope.native.kernel.release_calls import ReleaseCall
     from stepscope.tables.records import MemoryEventTable
@@ -56,7 +56,7 @@ _UNKNOWN_OPTION = 129
 _MAX_WORDS = 300
 
 
-class Taken(Struct, frozen=True, kw_only=True):
+class WindowResult(Struct, frozen=True, kw_only=True):
     """Result of a window. Times in nanoseconds; ``began_ns`` since session start."""
 
     profiles: tuple[StackProfile, ...]
@@ -265,7 +265,7 @@ class NativeWindow:
             self._process.send_signal(signal.SIGKILL if kill else signal.SIGINT)
             time.sleep(_PAUSE_S)
 
-    def take(self, *, origin_ns: int, window: int) -> Taken:
+    def take(self, *, origin_ns: int, window: int) -> WindowResult:
         """Decode what was recorded.
 
         Raises:
@@ -288,7 +288,7 @@ class NativeWindow:
 
     def _decoded(
         self, origin_ns: int, window: int
-    ) -> tuple[Recorded, tuple[StackProfile, ...], tuple[Diagnostic, ...]]:
+    ) -> tuple[PerfRecording, tuple[StackProfile, ...], tuple[Diagnostic, ...]]:
         """What perf has written, with its stacks.
 
         Raises:
@@ -318,8 +318,8 @@ class NativeWindow:
         profiles: tuple[StackProfile, ...],
         events: MemoryEventTable,
         diagnostics: tuple[Diagnostic, ...],
-    ) -> Taken:
-        return Taken(
+    ) -> WindowResult:
+        return WindowResult(
             profiles=profiles,
             events=events,
             diagnostics=diagnostics,
@@ -330,7 +330,7 @@ class NativeWindow:
             decode_cpu_ns=time.process_time_ns() - began,
         )
 
-    def _with_what_was_there(self, recorded: Recorded) -> Recorded:
+    def _with_what_was_there(self, recorded: PerfRecording) -> PerfRecording:
         control = self._control
         if control is None:
             return recorded

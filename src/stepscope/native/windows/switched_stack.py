@@ -23,7 +23,7 @@ _SLACK_BYTES = 64 << 10
 """Distance by which the pointer may have been deeper than any stack seen."""
 
 
-class MovedStacks:
+class SwitchedStacks:
     """The stacks of one window's threads, by the places that they lead through."""
 
     def __init__(self) -> None:

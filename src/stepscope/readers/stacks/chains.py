@@ -21,7 +21,7 @@ NO_FRAME = Frame(UNKNOWN_NAME, resolved=False)
 """Frame of a sample that has none."""
 
 
-class Chains:
+class FrameChains:
     """The samples' frames of one profile, as indices into ``frames``: the profile's, and the two stand-ins."""
 
     def __init__(self, profile: StackProfile) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.readers.stacks.chains import Chains, split_truncated
+from stepscope.readers.stacks.chains import FrameChains, split_truncated
 from stepscope.readers.stacks.labels import UNREADABLE, clean, frame_of, label_of
 from stepscope.tables.errors import FormatError
 from stepscope.tables.findings import Diagnostic
@@ -154,7 +154,7 @@ def write(profile: StackProfile) -> bytes:
     without frames are ``[unknown]``. Times, flags and line numbers that the format cannot hold are lost.
     """
     samples = profile.samples.summed()
-    chains = Chains(profile)
+    chains = FrameChains(profile)
     labels = [label_of(frame) for frame in chains.frames]
     roots = [clean(thread.name) for thread in profile.threads] + [""]
     lines: dict[str, float] = {}

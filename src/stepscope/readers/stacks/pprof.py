@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 from stepscope.readers.protobuf import codec
 from stepscope.readers.protobuf.codec import encode_bytes, encode_number, encode_packed
-from stepscope.readers.stacks.chains import Chains, split_truncated
+from stepscope.readers.stacks.chains import FrameChains, split_truncated
 from stepscope.readers.stacks.labels import frame_of
 from stepscope.readers.stacks.modules import kind_of_module, stand_in
 from stepscope.tables.errors import FormatError
@@ -299,7 +299,7 @@ def write(profile: StackProfile) -> bytes:
         encode_bytes(1, encode_number(1, strings.number(name)) + encode_number(2, strings.number(word)))
         for name, word in types
     ]
-    chains = Chains(profile)
+    chains = FrameChains(profile)
     labels = [_labels(thread, strings) for thread in profile.threads]
     samples = profile.samples.summed()
     columns = (samples.thread, samples.stack, samples.flags, samples.count, samples.weight)

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct, field
 
-from stepscope.readers.stacks.chains import Chains, split_truncated
+from stepscope.readers.stacks.chains import FrameChains, split_truncated
 from stepscope.readers.stacks.labels import UNREADABLE, clean, frame_of, label_of
 from stepscope.readers.stacks.modules import kind_of_module
 from stepscope.tables.errors import FormatError
@@ -230,7 +230,7 @@ def write(profile: StackProfile, *, name: str = "", exporter: str = "") -> bytes
     Weights in ns are nanoseconds, weights in bytes are bytes, all others have no unit there.
     """
     unit = _UNITS.get(profile.unit, "none")
-    chains = Chains(profile)
+    chains = FrameChains(profile)
     known: dict[tuple[int, int], list[int]] = {}
     samples = profile.samples
     order = np.argsort(samples.at_ns, kind="stable")

@@ -21,7 +21,7 @@ from stepscope.readers.protobuf.wire_fields import fields
 from stepscope.readers.stat_columns import Strings, column_of_pairs
 from stepscope.readers.xplane.messages import EVENT_STATS, STAT_ID, tag
 from stepscope.readers.xplane.stat_ids import ALIASES, passed, perhaps, rows_between, where_in
-from stepscope.readers.xplane.stat_values import Found, Values, column_of, held, numbers_between, values_of
+from stepscope.readers.xplane.stat_values import FoundStats, Values, column_of, held, numbers_between, values_of
 from stepscope.readers.xplane.stat_walk import walk
 from stepscope.tables.errors import FormatError
 from stepscope.tables.optrace_stats import StatColumn, StatName, no_stat
@@ -128,9 +128,9 @@ class XplaneStats:
         for window, within in self._windows(rows):
             at = self._starts(within) - window.base
             walked = walk(window, within, at, at + self._size[within], wanted.tolist())
-            usual = Found(rows=walked.rows, ids=walked.rows, at=walked.at, end=walked.end)
+            usual = FoundStats(rows=walked.rows, ids=walked.rows, at=walked.at, end=walked.end)
             others = self._walk(window, *walked.left, walked.left[2], wanted)
-            yield held(values_of(window, Found.concat([usual, others]), place.plane.stat_names, strings))
+            yield held(values_of(window, FoundStats.concat([usual, others]), place.plane.stat_names, strings))
 
     def _read_column(self, name: str, first: int, last: int) -> StatColumn:
         strings = Strings()
@@ -221,13 +221,13 @@ class XplaneStats:
             found = self._walk(window, chosen, at, end, until, wanted)
             yield held(values_of(window, found, place.plane.stat_names, strings))
 
-    def _walk(self, window: Buffer, rows: I64, cursor: I64, end: I64, until: I64, wanted: I64 | None) -> Found:
+    def _walk(self, window: Buffer, rows: I64, cursor: I64, end: I64, until: I64, wanted: I64 | None) -> FoundStats:
         """The stats between ``cursor`` and ``end`` that begin before ``until``, one per row at a time.
 
         Raises:
             FormatError: one of them is damaged.
         """
-        parts: list[Found] = []
+        parts: list[FoundStats] = []
         while len(rows):
             is_stat = window.data[cursor] == _STATS_TAG
             if is_stat.all():
@@ -242,9 +242,9 @@ class XplaneStats:
             live = np.flatnonzero(cursor < until)
             if len(live) < len(rows):
                 rows, cursor, end, until = rows[live], cursor[live], end[live], until[live]
-        return Found.concat(parts)
+        return FoundStats.concat(parts)
 
-    def _stats_at(self, window: Buffer, rows: I64, cursor: I64, end: I64) -> Found:
+    def _stats_at(self, window: Buffer, rows: I64, cursor: I64, end: I64) -> FoundStats:
         """The stat that begins at each cursor."""
         data = window.data
         size, content = data[cursor + 1].astype(np.int64), cursor + 2
@@ -264,7 +264,7 @@ class XplaneStats:
         for i in np.flatnonzero(~usual | (at > stop)).tolist():
             ids[i], place = _one_stat(self._source.view, int(content[i]) + window.base, int(stop[i]) + window.base)
             at[i] = place - window.base
-        return Found(rows=rows, ids=ids, at=at, end=stop)
+        return FoundStats(rows=rows, ids=ids, at=at, end=stop)
 
 
 def _one_stat(view: memoryview, first: int, last: int) -> tuple[int, int]:

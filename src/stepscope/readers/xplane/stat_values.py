@@ -28,7 +28,7 @@ _UINT_TAG, _INT_TAG, _REF_TAG = tag(STAT_UINT, VARINT), tag(STAT_INT, VARINT), t
 _DOUBLE_TAG, _TEXT_TAG = tag(STAT_DOUBLE, FIXED64), tag(STAT_TEXT, BYTES)
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class FoundStats(Struct, frozen=True, kw_only=True):
     """Stats in file order. Positions in a window. Shapes: int64[stat]."""
 
     rows: I64
@@ -40,12 +40,12 @@ class Found(Struct, frozen=True, kw_only=True):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def take(self, index: I64) -> Found:
+    def take(self, index: I64) -> FoundStats:
         """Some of them."""
-        return Found(rows=self.rows[index], ids=self.ids[index], at=self.at[index], end=self.end[index])
+        return FoundStats(rows=self.rows[index], ids=self.ids[index], at=self.at[index], end=self.end[index])
 
     @classmethod
-    def concat(cls, parts: Sequence[Found]) -> Found:
+    def concat(cls, parts: Sequence[FoundStats]) -> FoundStats:
         """All of them."""
         filled = [part for part in parts if len(part)]
         if len(filled) == 1:
@@ -72,7 +72,7 @@ class Values(Struct, frozen=True, kw_only=True):
         return Values(rows=self.rows[index], ids=self.ids[index], kind=self.kind[index], value=self.value[index])
 
 
-def values_of(window: Buffer, found: Found, stat_names: Mapping[int, str], strings: Strings) -> Values:
+def values_of(window: Buffer, found: FoundStats, stat_names: Mapping[int, str], strings: Strings) -> Values:
     """The values of the stats; ``_NONE`` for one without a value, or with bytes."""
     tags = window.data[found.at]
     tags[found.at >= found.end] = 0

@@ -32,7 +32,7 @@ _MAX_ID = (1 << 14) - 1
 """Largest id that takes two bytes."""
 
 
-class Walked(NamedTuple):
+class WalkedStats(NamedTuple):
     """Stats that were found, and events that were not walked to their end. Positions in a window; all int64."""
 
     rows: I64
@@ -43,7 +43,7 @@ class Walked(NamedTuple):
     """Rows, the position at which the walk stopped because a stat has another head or no value, and the event's end."""
 
 
-def walk(window: Buffer, rows: I64, cursor: I64, end: I64, wanted: Sequence[int]) -> Walked:
+def walk(window: Buffer, rows: I64, cursor: I64, end: I64, wanted: Sequence[int]) -> WalkedStats:
     """The first stat with one of some ids of the events ``rows``, whose stats lie from ``cursor`` to ``end``.
 
     Raises:
@@ -52,7 +52,7 @@ def walk(window: Buffer, rows: I64, cursor: I64, end: I64, wanted: Sequence[int]
     none = np.empty(0, np.int64)
     found, left = [(none,) * 3], [(none,) * 3]
     if not all(0 <= key <= _MAX_ID for key in wanted):
-        return Walked(none, none, none, (rows, cursor, end))
+        return WalkedStats(none, none, none, (rows, cursor, end))
     while len(rows):
         word = window.words[cursor]
         usual = ((word & _HEAD_MASK) == _HEAD) & ((word & _MIN_SIZE) != 0)
@@ -84,7 +84,7 @@ def walk(window: Buffer, rows: I64, cursor: I64, end: I64, wanted: Sequence[int]
         rows, cursor, end = rows[live], after[live], end[live]
     columns = [np.concatenate(column) for column in zip(*found, strict=True)]
     rest = [np.concatenate(column) for column in zip(*left, strict=True)]
-    return Walked(columns[0], columns[1], columns[2], (rest[0], rest[1], rest[2]))
+    return WalkedStats(columns[0], columns[1], columns[2], (rest[0], rest[1], rest[2]))
 
 
 def _begins(words: U64, code: bytes) -> Bool:

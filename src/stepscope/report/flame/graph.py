@@ -56,7 +56,7 @@ class FunctionRow(Struct, frozen=True, kw_only=True):
     total: float
 
 
-class Compared(Struct, frozen=True, kw_only=True):
+class ComparedProfiles(Struct, frozen=True, kw_only=True):
     """Two profiles on one tree, and their difference."""
 
     before: Graph
@@ -84,7 +84,7 @@ def graph(profile: StackProfile, *, source: str, window: str = "", hidden: float
 
 def compare(
     before: Graph, after: Graph, *, basis: Basis, work: tuple[float, float], unit_of_work: str = ""
-) -> Compared:
+) -> ComparedProfiles:
     """Put two profiles on one tree and test the differences. Functions match even if their files have moved.
 
     Stacks contain ops only if there was an op trace; the ops are compared only if both profiles have them.
@@ -93,7 +93,7 @@ def compare(
     if has_ops_at_samples(one) != has_ops_at_samples(other):
         one, other = without_ops_at_samples(one), without_ops_at_samples(other)
     pair = paired(one, other, same=function_of)
-    return Compared(
+    return ComparedProfiles(
         before=replace(before, profile=pair.before),
         after=replace(after, profile=pair.after),
         difference=difference(pair, basis=basis, work=work),

@@ -26,7 +26,7 @@ from stepscope.tables.units import NS_PER_S
 if TYPE_CHECKING:
     from stepscope.derive.stacks.drawn_tree import Cut
     from stepscope.derive.stacks.profile_difference import Change
-    from stepscope.report.flame.graph import Compared, Graph
+    from stepscope.report.flame.graph import ComparedProfiles, Graph
     from stepscope.tables.stacks import Frame, StackProfile
 
 _INSTALLED = re.compile(r".*/(site|dist)-packages/")
@@ -83,7 +83,7 @@ def render(shown: Graph) -> Html:
     return _page(title, body, data, compared=False)
 
 
-def render_compared(compared: Compared) -> Html:
+def render_compared(compared: ComparedProfiles) -> Html:
     """The page of a difference."""
     found, unit, per = compared.difference, words.shown_bases(compared)[2], words.per_text(compared)
     data, merged = payload.of_compared(compared)
@@ -250,7 +250,7 @@ def _where(function: Frame) -> str:
     return _INSTALLED.sub("", function.file) or function.module
 
 
-def _cells(change: Change, compared: Compared) -> Html:
+def _cells(change: Change, compared: ComparedProfiles) -> Html:
     one, other, unit = words.shown_bases(compared)
     before, after = change.before / one, change.after / other
     growth = (Html("<b>{}</b>") if change.significant else Html("<span>{}</span>")).format(

@@ -21,7 +21,7 @@ from stepscope.tables.stacks import UNKNOWN
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.report.flame.graph import Compared, Graph
+    from stepscope.report.flame.graph import ComparedProfiles, Graph
     from stepscope.tables.records import F64, I64
     from stepscope.tables.stacks import SampleTable, StackProfile, Thread
 
@@ -58,7 +58,7 @@ def summed(profile: StackProfile) -> tuple[dict[str, object], Sequence[float], C
     return _tree(profile), _numbers(own), merged
 
 
-def of_compared(compared: Compared) -> tuple[str, Cut | None]:
+def of_compared(compared: ComparedProfiles) -> tuple[str, Cut | None]:
     """Data of two profiles: weights of the rows are of the second, ``before`` of the first, both as they are shown."""
     found = compared.difference
     one_base, other_base, unit = shown_bases(compared)

@@ -20,7 +20,7 @@ from stepscope.tables.stacks import UNKNOWN, FrameKind
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from stepscope.report.flame.graph import Compared, Graph
+    from stepscope.report.flame.graph import ComparedProfiles, Graph
     from stepscope.tables.records import F64
     from stepscope.tables.stacks import StackProfile
 
@@ -70,7 +70,7 @@ def render(shown: Graph) -> Html:
     return _svg(picture, head, "; ".join(words.health_items(shown)), legend)
 
 
-def render_compared(compared: Compared) -> Html:
+def render_compared(compared: ComparedProfiles) -> Html:
     """A difference: widths show the second profile, colours show changes beyond noise."""
     found, profile = compared.difference, compared.after.profile
     one, other, unit = words.shown_bases(compared)

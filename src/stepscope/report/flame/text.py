@@ -9,7 +9,7 @@ from stepscope.report.flame.graph import top_functions
 from stepscope.report.words import printable
 
 if TYPE_CHECKING:
-    from stepscope.report.flame.graph import Compared, Graph
+    from stepscope.report.flame.graph import ComparedProfiles, Graph
     from stepscope.tables.stacks import Frame
 
 MOST = 20
@@ -43,7 +43,7 @@ def hottest(shown: Graph, most: int) -> str:
     return "".join(f"{'hot' if not i else '':<9} {line}\n" for i, line in enumerate(lines))
 
 
-def render_compared(compared: Compared) -> str:
+def render_compared(compared: ComparedProfiles) -> str:
     """A difference."""
     found = compared.difference
     lines = [words.verdict(compared), *(f"  {item}" for item in words.difference_items(compared))]

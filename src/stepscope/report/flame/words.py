@@ -12,7 +12,7 @@ from stepscope.tables.units import format_bytes, format_ns, format_number_of
 if TYPE_CHECKING:
     from stepscope.derive.stacks.drawn_tree import Cut
     from stepscope.derive.stacks.profile_difference import Change, Difference
-    from stepscope.report.flame.graph import Compared, Graph
+    from stepscope.report.flame.graph import ComparedProfiles, Graph
     from stepscope.tables.stacks import StackProfile
 
 KIND_WORDS = {
@@ -128,7 +128,7 @@ def merged_text(merged: Cut, unit: str) -> str:
     return f"{merged.stacks:,} stacks below {below} are merged into [too small to draw]: {share} of the whole."
 
 
-def shown_bases(compared: Compared) -> tuple[float, float, str]:
+def shown_bases(compared: ComparedProfiles) -> tuple[float, float, str]:
     """What weights of the two profiles are divided by to be shown, and the unit that they then have."""
     before, after = compared.difference.bases
     if compared.difference.basis == "share":
@@ -136,12 +136,12 @@ def shown_bases(compared: Compared) -> tuple[float, float, str]:
     return before, after, compared.after.profile.unit
 
 
-def per_text(compared: Compared) -> str:
+def per_text(compared: ComparedProfiles) -> str:
     """What weights are shown per: " per step"; "" if they are those of all that was sampled."""
     return f" per {compared.unit_of_work}" if compared.unit_of_work else ""
 
 
-def change_text(change: Change, compared: Compared) -> str:
+def change_text(change: Change, compared: ComparedProfiles) -> str:
     """Before, after, and how much: "15.3 -> 72.7 page-faults per step (+375 %)"."""
     one, other, unit = shown_bases(compared)
     before, after = change.before / one, change.after / other
@@ -156,7 +156,7 @@ def growth_text(before: float, after: float) -> str:
     return f"{100 * (after / before - 1):+,.0f} %" if after else "gone"
 
 
-def verdict(compared: Compared) -> str:
+def verdict(compared: ComparedProfiles) -> str:
     """The difference in one sentence."""
     found = compared.difference
     event = event_text(compared.after.profile)
@@ -171,12 +171,12 @@ def verdict(compared: Compared) -> str:
     return f"{event}: {_growth(found.whole, compared)} in total, beyond noise, but not concentrated in any function"
 
 
-def _growth(change: Change, compared: Compared) -> str:
+def _growth(change: Change, compared: ComparedProfiles) -> str:
     one, other, _ = shown_bases(compared)
     return growth_text(change.before / one, change.after / other)
 
 
-def basis_text(compared: Compared) -> str:
+def basis_text(compared: ComparedProfiles) -> str:
     """Basis of a comparison: of which work the weights are, and what all functions share."""
     found = compared.difference
     if found.basis == "share":
@@ -202,7 +202,7 @@ def _shared(found: Difference) -> str:
     return f"; {alike}: {part} put down to the host, and a function is named if it differs from that"
 
 
-def difference_items(compared: Compared) -> list[str]:
+def difference_items(compared: ComparedProfiles) -> list[str]:
     """Sentences about a difference: the total, the functions, and the basis."""
     found = compared.difference
     items = []

@@ -25,9 +25,9 @@ from stepscope.tables.errors import DamagedError, StepscopeError
 from stepscope.tables.findings import Diagnostic
 
 if TYPE_CHECKING:
-    from stepscope.derive.optrace.exchange.transfer_order import Order
+    from stepscope.derive.optrace.exchange.transfer_order import DeviceTransfers
     from stepscope.derive.optrace.host.traced_stages import StageNode, Tree
-    from stepscope.derive.optrace.steps.device_idle import Idle
+    from stepscope.derive.optrace.steps.device_idle import DeviceIdle
     from stepscope.derive.optrace.steps.step_parts import Breakdown
     from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.view import SessionView
@@ -70,7 +70,7 @@ def _others(view: SessionView, shown: OpView) -> tuple[OtherTrace, ...]:
     )
 
 
-def _of(view: SessionView, trace: OpView, order: Order | None) -> TracedSteps:
+def _of(view: SessionView, trace: OpView, order: DeviceTransfers | None) -> TracedSteps:
     split = trace.breakdown
     seen = trace.shows_steps
     return TracedSteps(
@@ -127,7 +127,7 @@ def _stage(node: StageNode, tree: Tree) -> TracedStage:
     )
 
 
-def _idle(trace: OpView, idle: Idle) -> TracedIdle:
+def _idle(trace: OpView, idle: DeviceIdle) -> TracedIdle:
     return TracedIdle(
         device=trace.trace.planes[trace.device].name,
         ratio=idle.ratio,
@@ -142,7 +142,7 @@ def _idle(trace: OpView, idle: Idle) -> TracedIdle:
     )
 
 
-def _transfers(order: Order) -> TransferOrder:
+def _transfers(order: DeviceTransfers) -> TransferOrder:
     shown = order.parameters[:MAX_TRANSFERS]
     return TransferOrder(
         device=order.device,

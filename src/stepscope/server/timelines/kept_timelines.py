@@ -32,7 +32,7 @@ from stepscope.tables.errors import SessionError, UsageError
 
 if TYPE_CHECKING:
     from stepscope.server.session_catalogue import ListedSession
-    from stepscope.store.span_cache import Reader
+    from stepscope.store.span_cache import MappedCache
 
 MAX_OPEN = 8
 MAX_BYTES = 4 << 30
@@ -99,7 +99,7 @@ class Building:
 class _Kept(Struct):
     """State of one session's timeline."""
 
-    reader: Reader | None = None
+    reader: MappedCache | None = None
     build: str = ""
     traces: tuple[str, ...] = ()
     born_s: float = 0.0
@@ -115,7 +115,7 @@ class Timelines:
         self._root = root
         self._temporary: Path | None = None
         self._kept: dict[str, _Kept] = {}
-        self._readers: OrderedDict[str, Reader] = OrderedDict()
+        self._readers: OrderedDict[str, MappedCache] = OrderedDict()
         self._lock = Lock()
         self._shelf = Lock()
         """Protects ``_readers`` only and is held briefly, so that requests for tiles do not wait for a disk."""
@@ -136,7 +136,7 @@ class Timelines:
                 self._renew(entry, kept)
         return self._told(kept)
 
-    def reader(self, key: str, build: str) -> Reader:
+    def reader(self, key: str, build: str) -> MappedCache:
         """An opened timeline of a session.
 
         Raises:
@@ -188,7 +188,7 @@ class Timelines:
         kept.building = Building(entry, folder, build)
 
     def _open(self, kept: _Kept, folder: Path, build: str, cpu_s: float) -> None:
-        reader = span_cache.Reader(folder)
+        reader = span_cache.MappedCache(folder)
         os.utime(folder)
         old = kept.reader
         kept.reader, kept.build, kept.born_s, kept.cpu_s = reader, build, time.monotonic(), cpu_s

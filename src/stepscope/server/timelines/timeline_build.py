@@ -20,7 +20,7 @@ from stepscope.model.api.timeline import LeftOut, Timeline, TimelineSeries, Trac
 from stepscope.store import span_cache
 from stepscope.tables.errors import StepscopeError
 from stepscope.timeline import joint_steps, joint_tracks, levels, series_tracks
-from stepscope.timeline.span_track import Names
+from stepscope.timeline.span_track import DistinctNames
 from stepscope.timeline.tracks import Spans
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def build(session: Path, folder: Path, say: Say) -> None:
     say(0.0, "opening the session")
     view = SessionView(store.open_session(session))
     parts = joint_tracks.of(view)
-    names, tracks = Names(), list[Track]()
+    names, tracks = DistinctNames(), list[Track]()
     left_out, traces = list[LeftOut](), list[TraceRange]()
     deep = 0
     with span_cache.Writer(folder) as writer:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.model.api.timeline import SpanName
-    from stepscope.store.span_cache import Column, Columns, Reader
+    from stepscope.store.span_cache import Column, Columns, MappedCache
     from stepscope.tables.records import Bool
 
 MOST_LINKS = 40
@@ -55,7 +55,7 @@ def _rows(columns: Columns, begin: int, end: int) -> slice:
     return slice(first, last)
 
 
-def names(reader: Reader, offset: int, limit: int) -> SpanNames:
+def names(reader: MappedCache, offset: int, limit: int) -> SpanNames:
     """A page of names."""
     every = reader.index.names
     return SpanNames(
@@ -66,7 +66,7 @@ def names(reader: Reader, offset: int, limit: int) -> SpanNames:
     )
 
 
-def span(reader: Reader, lane: int, row: int | None, at_ns: int) -> SpanDetail:
+def span(reader: MappedCache, lane: int, row: int | None, at_ns: int) -> SpanDetail:
     """One span by its number, or the last one of the lane that started by a given time.
 
     Raises:
@@ -99,7 +99,7 @@ def span(reader: Reader, lane: int, row: int | None, at_ns: int) -> SpanDetail:
     )
 
 
-def _links(reader: Reader, of: Span) -> tuple[tuple[SpanLink, ...], int]:
+def _links(reader: MappedCache, of: Span) -> tuple[tuple[SpanLink, ...], int]:
     """The nearest links of a span, and their total number."""
     shown: list[SpanLink] = []
     total = 0
@@ -115,37 +115,37 @@ def _links(reader: Reader, of: Span) -> tuple[tuple[SpanLink, ...], int]:
     return tuple(shown), total
 
 
-def _span(reader: Reader, lane: int, row: int) -> Span:
+def _span(reader: MappedCache, lane: int, row: int) -> Span:
     base = reader.base(lane)
     begin = int(base["start"][row])
     return Span(lane=lane, row=row, name=int(base["name"][row]), start_ns=begin, dur_ns=int(base["end"][row]) - begin)
 
 
-def _around(reader: Reader, lane: int, at: int) -> int | None:
+def _around(reader: MappedCache, lane: int, at: int) -> int | None:
     base = reader.base(lane)
     row = int(np.searchsorted(base["start"], at, "right")) - 1
     return int(base["start"][row]) if row >= 0 and int(base["end"][row]) >= at else None
 
 
-def _inside(reader: Reader, lane: int, begin: int, end: int) -> int | None:
+def _inside(reader: MappedCache, lane: int, begin: int, end: int) -> int | None:
     start = reader.base(lane)["start"]
     row = int(np.searchsorted(start, begin, "left"))
     return int(start[row]) if row < len(start) and int(start[row]) < end else None
 
 
-def track_of(reader: Reader, lane: int) -> Track:
+def track_of(reader: MappedCache, lane: int) -> Track:
     """The track of a lane."""
     tracks = reader.index.timeline.tracks
     return next(track for track in reversed(tracks) if track.lanes and track.first_lane <= lane)
 
 
-def _checked(reader: Reader, lane: int) -> int:
+def _checked(reader: MappedCache, lane: int) -> int:
     if lane >= reader.lanes:
         raise UsageError(f"lane {lane}: there are {reader.lanes}")
     return lane
 
 
-def search(reader: Reader, words: str, offset: int, limit: int) -> SpanHits:
+def search(reader: MappedCache, words: str, offset: int, limit: int) -> SpanHits:
     """Spans whose names hold all words, by time."""
     sought = words.lower().split()
     texts = [name.text.lower() for name in reader.index.names]
@@ -177,7 +177,7 @@ def _first_hits(column: Column, matching: Bool, wanted: int) -> Iterator[int]:
             return
 
 
-def statistics(reader: Reader, begin: int, end: int, lanes: range, offset: int, limit: int) -> SpanStatistics:
+def statistics(reader: MappedCache, begin: int, end: int, lanes: range, offset: int, limit: int) -> SpanStatistics:
     """Names by their total time within a range, for some lanes.
 
     Raises:
@@ -228,7 +228,7 @@ def _within(base: Columns, begin: int, end: int) -> bool:
     return not len(base["start"]) or (int(base["start"][0]) >= begin and int(base["end"][-1]) <= end)
 
 
-def evidence(reader: Reader, ref: str) -> EvidencePlace:
+def evidence(reader: MappedCache, ref: str) -> EvidencePlace:
     """Location of a finding's evidence: the span of median length, with its step."""
     kind, _, which = ref.partition(":")
     if kind == "capture":
@@ -255,7 +255,7 @@ def evidence(reader: Reader, ref: str) -> EvidencePlace:
     return EvidencePlace(found=True, from_ns=low, to_ns=high, lane=0, start_ns=begin)
 
 
-def _of_span(reader: Reader, which: str) -> EvidencePlace:
+def _of_span(reader: MappedCache, which: str) -> EvidencePlace:
     """A span by its track, begin and duration, ``ops-001.7@1200+50``; of those around each other the innermost."""
     key, _, when = which.rpartition("@")
     begin, _, dur = when.partition("+")
@@ -272,7 +272,7 @@ def _of_span(reader: Reader, which: str) -> EvidencePlace:
     return EvidencePlace(found=False)
 
 
-def _of_name(reader: Reader, ref: str) -> EvidencePlace:
+def _of_name(reader: MappedCache, ref: str) -> EvidencePlace:
     timeline = reader.index.timeline
     matching = np.array([name.ref == ref for name in reader.index.names], np.bool_)
     found: list[tuple[int, int, int]] = []
@@ -306,12 +306,12 @@ def _widened(begin: int, end: int) -> tuple[int, int]:
     return max(0, begin - more), end + more
 
 
-def _steps(reader: Reader) -> Columns | None:
+def _steps(reader: MappedCache) -> Columns | None:
     tracks = reader.index.timeline.tracks
     return reader.base(0) if tracks and tracks[0].kind == "steps" and tracks[0].lanes else None
 
 
-def _parts_at(reader: Reader, at: int) -> tuple[SpanPart, ...]:
+def _parts_at(reader: MappedCache, at: int) -> tuple[SpanPart, ...]:
     """The parts of the step in which a time lies."""
     number, steps = _step_at(reader, at), _steps(reader)
     track = next((one for one in reader.index.timeline.tracks if one.key == PARTS and one.lanes), None)
@@ -329,7 +329,7 @@ def _parts_at(reader: Reader, at: int) -> tuple[SpanPart, ...]:
     return tuple(sorted(found, key=lambda part: -part.ns))
 
 
-def _step_at(reader: Reader, at: int) -> int | None:
+def _step_at(reader: MappedCache, at: int) -> int | None:
     steps = _steps(reader)
     if steps is None:
         return None

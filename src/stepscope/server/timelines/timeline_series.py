@@ -14,19 +14,19 @@ from stepscope.timeline import series_levels
 from stepscope.timeline.series_levels import Held
 
 if TYPE_CHECKING:
-    from stepscope.store.span_cache import Reader
+    from stepscope.store.span_cache import MappedCache
     from stepscope.timeline.series_levels import Points
 
 MAGIC = 0x43545353
 _HEAD = struct.Struct("<IIIIqq")
 
 
-def points(reader: Reader, number: int, begin: int, end: int, exponent: int) -> Points:
+def points(reader: MappedCache, number: int, begin: int, end: int, exponent: int) -> Points:
     """Points that start in a range, and the value at its start, in buckets of 2**exponent ns."""
     return series_levels.merged(_held(reader, number, begin, end), 1 << exponent)
 
 
-def _held(reader: Reader, number: int, begin: int, end: int) -> Held:
+def _held(reader: MappedCache, number: int, begin: int, end: int) -> Held:
     start, stop, value = reader.series(number)
     first, last = np.searchsorted(start, (begin, end), "left").tolist()
     if first and int(stop[first - 1]) > begin:
@@ -34,7 +34,7 @@ def _held(reader: Reader, number: int, begin: int, end: int) -> Held:
     return Held(start[first:last], stop[first:last], value[first:last])
 
 
-def curves(reader: Reader, exponent: int, index: int) -> bytes:
+def curves(reader: MappedCache, exponent: int, index: int) -> bytes:
     """Points of all series in one tile, little-endian (docs/rest.md).
 
     Raises:
@@ -63,7 +63,7 @@ def curves(reader: Reader, exponent: int, index: int) -> bytes:
     )
 
 
-def ranges(reader: Reader, begin: int, end: int) -> SeriesRanges:
+def ranges(reader: MappedCache, begin: int, end: int) -> SeriesRanges:
     """Lowest, mean and highest value of each series within a range."""
     items = []
     for number, series in enumerate(reader.index.timeline.series):

@@ -19,7 +19,7 @@ from stepscope.timeline import levels
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.store.span_cache import Column, Columns, Reader
+    from stepscope.store.span_cache import Column, Columns, MappedCache
     from stepscope.tables.records import I64
 
 TILE_LOG2 = 10
@@ -97,7 +97,7 @@ class Tile(Struct, frozen=True):
         return b"".join((head, table.tobytes(), columns.tobytes()))
 
 
-def find(reader: Reader, exponent: int, index: int, group: int) -> Tile:
+def find(reader: MappedCache, exponent: int, index: int, group: int) -> Tile:
     """Describe the marks of a group of lanes in one tile, without reading them.
 
     Raises:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct, field
 
-from stepscope.sessions.gathering.gathered import COMPLETE, Gathered
+from stepscope.sessions.gathering.gathered import COMPLETE, GatheredSession
 from stepscope.tables import layout
 from stepscope.tables.errors import SessionError
 
@@ -21,7 +21,7 @@ NEAR_NS = 60_000_000_000
 """By how much the wall clocks of two hosts of a run may differ."""
 
 
-class Fetched(Struct, frozen=True, kw_only=True):
+class FetchedSessions(Struct, frozen=True, kw_only=True):
     """Packed sessions of one run of a job."""
 
     paths: tuple[Path, ...]
@@ -34,10 +34,10 @@ class _Run(Struct):
 
     began_ns: int
     ended_ns: int
-    stems: dict[str, Gathered] = field(default_factory=dict)
+    stems: dict[str, GatheredSession] = field(default_factory=dict)
 
 
-def fetch(place: Target, folder: Path) -> Fetched:
+def fetch(place: Target, folder: Path) -> FetchedSessions:
     """Take the sessions of the run that ended last.
 
     Raises:
@@ -55,23 +55,23 @@ def fetch(place: Target, folder: Path) -> Fetched:
         rest = sum(len(run.stems) for run in runs) - len(newest.stems)
         notes.append(f"{rest} sessions of {len(runs) - 1} earlier runs, or of other jobs, are left out")
     paths = [_taken(place, stem, about, folder) for stem, about in sorted(newest.stems.items())]
-    return Fetched(paths=tuple(paths), notes=tuple(notes))
+    return FetchedSessions(paths=tuple(paths), notes=tuple(notes))
 
 
-def _sessions(place: Target) -> tuple[dict[str, Gathered], list[str]]:
+def _sessions(place: Target) -> tuple[dict[str, GatheredSession], list[str]]:
     """The whole sessions by JOB/SESSION, and those that are not whole."""
     folders: dict[str, set[str]] = {}
     for name in place.names():
         stem, _, part = name.rpartition("/")
         folders.setdefault(stem, set()).add(part)
-    whole: dict[str, Gathered] = {}
+    whole: dict[str, GatheredSession] = {}
     broken: list[str] = []
     for stem, parts in folders.items():
         if COMPLETE not in parts:
             broken.append(stem)
             continue
         try:
-            about = msgspec.json.decode(place.get(f"{stem}/{COMPLETE}"), type=Gathered)
+            about = msgspec.json.decode(place.get(f"{stem}/{COMPLETE}"), type=GatheredSession)
         except msgspec.DecodeError:
             broken.append(stem)
             continue
@@ -82,7 +82,7 @@ def _sessions(place: Target) -> tuple[dict[str, Gathered], list[str]]:
     return whole, broken
 
 
-def _runs(sessions: dict[str, Gathered]) -> list[_Run]:
+def _runs(sessions: dict[str, GatheredSession]) -> list[_Run]:
     """The sessions by job and time."""
     found: list[_Run] = []
     for stem, about in sorted(sessions.items(), key=lambda pair: (pair[1].job, pair[1].started_unix_ns)):
@@ -97,7 +97,7 @@ def _runs(sessions: dict[str, Gathered]) -> list[_Run]:
     return found
 
 
-def _taken(place: Target, stem: str, about: Gathered, folder: Path) -> Path:
+def _taken(place: Target, stem: str, about: GatheredSession, folder: Path) -> Path:
     """A session as a packed file.
 
     Raises:

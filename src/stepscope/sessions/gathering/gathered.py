@@ -16,7 +16,7 @@ class SentPart(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str
 
 
-class Gathered(msgspec.Struct, frozen=True, kw_only=True):
+class GatheredSession(msgspec.Struct, frozen=True, kw_only=True):
     """A session in parts; together, in their order, they are the packed session."""
 
     schema: str = "stepscope.gathered/1"

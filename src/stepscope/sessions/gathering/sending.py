@@ -19,7 +19,7 @@ from stepscope.launcher import scratch
 from stepscope.sessions import bundle
 from stepscope.sessions.gathering import opening
 from stepscope.sessions.gathering import target as targets
-from stepscope.sessions.gathering.gathered import COMPLETE, Gathered, SentPart
+from stepscope.sessions.gathering.gathered import COMPLETE, GatheredSession, SentPart
 from stepscope.tables import layout
 from stepscope.tables.errors import StepscopeError
 from stepscope.tables.units import format_bytes
@@ -39,7 +39,7 @@ PAUSE_S = 0.5
 """Time before a part is sent again, doubled with each try: a server that is started again is back within seconds."""
 
 
-def send(session: Path, place: Target) -> Gathered:
+def send(session: Path, place: Target) -> GatheredSession:
     """Send a session. Return what was sent.
 
     Raises:
@@ -64,7 +64,7 @@ def send(session: Path, place: Target) -> Gathered:
                 )
                 _put(place, f"{stem}/{part.name}", data)
                 parts.append(part)
-        about = Gathered(
+        about = GatheredSession(
             id=manifest.id,
             job=_job(manifest),
             names=tuple(sorted(worker.member.name for worker in manifest.workers if worker.member is not None)),

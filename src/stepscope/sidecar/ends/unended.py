@@ -30,7 +30,7 @@ class _Found(NamedTuple):
     waits: str
 
 
-class Unended:
+class UnendedProcesses:
     """Looks at the processes of one recording that record nothing any more."""
 
     def __init__(self, recording: Recording) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from stepscope.model.report.compare import Basis, Design, RowBasis
     from stepscope.tables.records import F64
-    from stepscope.use_cases.comparing.numbers import Numbers
+    from stepscope.use_cases.comparing.numbers import SessionNumbers
 
 MIN_ROUNDS = 8
 """Rounds from which runs made in rounds are compared in pairs. With fewer, the degrees of freedom that pairs lose cost
@@ -28,14 +28,14 @@ of the work of two runs that did as much."""
 class Sides(Struct, frozen=True, kw_only=True):
     """The two sides and how they are compared."""
 
-    before: tuple[Numbers, ...]
+    before: tuple[SessionNumbers, ...]
     """Sessions whose steps are compared; in pairs: in the order of their start."""
-    after: tuple[Numbers, ...]
+    after: tuple[SessionNumbers, ...]
     design: Design
     basis: Basis
 
     @property
-    def all(self) -> tuple[Numbers, ...]:
+    def all(self) -> tuple[SessionNumbers, ...]:
         """The sessions of both sides."""
         return (*self.before, *self.after)
 
@@ -67,21 +67,21 @@ class Sides(Struct, frozen=True, kw_only=True):
         """Whether nothing of the mean step is an estimate: one run a side, all of whose steps are in the total."""
         return self.design == "within" and (self.basis in {"run", "ops"} or all(n.total is not None for n in self.all))
 
-    def per(self, numbers: Numbers) -> float:
+    def per(self, numbers: SessionNumbers) -> float:
         """By what times of a step are divided."""
         return (numbers.samples_per_step or 1.0) if self.basis == "sample" else 1.0
 
-    def mean_ns(self, numbers: Numbers) -> float:
+    def mean_ns(self, numbers: SessionNumbers) -> float:
         """Time of the mean step, or of a sample."""
         found = numbers.sample_ns if self.basis == "sample" else numbers.step_ns
         return found or 0.0
 
-    def durations(self, numbers: Numbers) -> F64:
+    def durations(self, numbers: SessionNumbers) -> F64:
         """Times of the steps that were timed."""
         return (numbers.durations if numbers.durations is not None else np.zeros(0)) / self.per(numbers)
 
 
-def sides(before: Sequence[Numbers], after: Sequence[Numbers]) -> Sides:
+def sides(before: Sequence[SessionNumbers], after: Sequence[SessionNumbers]) -> Sides:
     """How two groups of sessions are compared. Sessions without steps are left out if others have some."""
     with_steps = [tuple(n for n in side if n.step_ns is not None) for side in (before, after)]
     stepped = all(with_steps)
@@ -95,13 +95,13 @@ def sides(before: Sequence[Numbers], after: Sequence[Numbers]) -> Sides:
     return Sides(before=ordered[0], after=ordered[1], design=design, basis=_basis(one, other, stepped=stepped))
 
 
-def _basis(before: Sequence[Numbers], after: Sequence[Numbers], *, stepped: bool) -> Basis:
+def _basis(before: Sequence[SessionNumbers], after: Sequence[SessionNumbers], *, stepped: bool) -> Basis:
     if stepped:
         return "sample" if batches_differ(before, after) else "step"
     return "ops" if any(n.imported for n in (*before, *after)) else "run"  # the length of a recording is arbitrary
 
 
-def in_rounds(before: Sequence[Numbers], after: Sequence[Numbers]) -> bool:
+def in_rounds(before: Sequence[SessionNumbers], after: Sequence[SessionNumbers]) -> bool:
     """Whether the runs were made in rounds, one of each side a round, on one machine, and are enough for pairs."""
     if len(before) != len(after) or len(before) < MIN_ROUNDS:
         return False
@@ -111,7 +111,7 @@ def in_rounds(before: Sequence[Numbers], after: Sequence[Numbers]) -> bool:
     return len(hosts) == 1 and all(a != b for a, b in zip(order[::2], order[1::2], strict=True))
 
 
-def batches_differ(before: Sequence[Numbers], after: Sequence[Numbers]) -> bool:
+def batches_differ(before: Sequence[SessionNumbers], after: Sequence[SessionNumbers]) -> bool:
     """Whether the steps of the two sides hold different numbers of samples."""
     held = [[n.samples_per_step for n in side] for side in (before, after)]
     known = [[value for value in side if value is not None] for side in held]
@@ -122,6 +122,6 @@ def batches_differ(before: Sequence[Numbers], after: Sequence[Numbers]) -> bool:
     return abs(fmean(known[1]) / fmean(known[0]) - 1.0) > SAME_BATCH
 
 
-def started(numbers: Numbers) -> int:
+def started(numbers: SessionNumbers) -> int:
     """When a session began."""
     return numbers.manifest.started_unix_ns

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from stepscope.experiments.statistics import Effect
     from stepscope.model.report.compare import Unit, Word
     from stepscope.use_cases.comparing.design import Sides
-    from stepscope.use_cases.comparing.numbers import Numbers
-    from stepscope.use_cases.comparing.rows import Asked
+    from stepscope.use_cases.comparing.numbers import SessionNumbers
+    from stepscope.use_cases.comparing.rows import ComparedNumber
 
 DECIDING = 2
 """Times that decide: the mean step and the median step."""
@@ -43,7 +43,7 @@ class Differences(Struct, frozen=True, kw_only=True):
     others: tuple[Difference, ...]
 
 
-def build(compared: Sides, runs: tuple[Sequence[Numbers], Sequence[Numbers]]) -> Differences:
+def build(compared: Sides, runs: tuple[Sequence[SessionNumbers], Sequence[SessionNumbers]]) -> Differences:
     """All differences. ``runs``: all sessions of each side, for wall time and memory."""
     asked = rows.main(compared)
     whole = [*rows.whole_runs(runs), *rows.phases(compared), *rows.calls(compared)]
@@ -64,12 +64,12 @@ def build(compared: Sides, runs: tuple[Sequence[Numbers], Sequence[Numbers]]) ->
     )
 
 
-def _shown(asked: Sequence[Asked], compared: Sides) -> tuple[Difference, ...]:
+def _shown(asked: Sequence[ComparedNumber], compared: Sides) -> tuple[Difference, ...]:
     """Differences that share the error of one claim."""
     return tuple(_difference(one, _effect(one, compared, looks=max(1, len(asked)))) for one in asked)
 
 
-def _throughput(asked: Asked, compared: Sides, main: Effect | None) -> Difference:
+def _throughput(asked: ComparedNumber, compared: Sides, main: Effect | None) -> Difference:
     """Throughput has the interval of the time that decides, unless it counts steps and that is per sample."""
     before, after = rows.middle(asked.before), rows.middle(asked.after)
     other = asked.name == "steps_per_s" and compared.basis == "sample"
@@ -93,7 +93,7 @@ def _with_effect(shown: Difference, effect: Effect, *, word: Word) -> Difference
     )  # fmt: skip
 
 
-def _effect(asked: Asked, compared: Sides, *, looks: int) -> Effect | None:
+def _effect(asked: ComparedNumber, compared: Sides, *, looks: int) -> Effect | None:
     """The effect; None if these data give none."""
     try:
         if asked.exact:
@@ -108,7 +108,7 @@ def _effect(asked: Asked, compared: Sides, *, looks: int) -> Effect | None:
         return None
 
 
-def _within(asked: Asked, compared: Sides, looks: int) -> Effect | None:
+def _within(asked: ComparedNumber, compared: Sides, looks: int) -> Effect | None:
     if asked.steps is not None:
         found = statistics.within(*asked.steps, blocks=compared.blocks, statistic=asked.statistic, looks=looks)
         return statistics.assumed(found.ratio, math.log1p(found.smallest))
@@ -117,7 +117,7 @@ def _within(asked: Asked, compared: Sides, looks: int) -> Effect | None:
     return None
 
 
-def _difference(asked: Asked, effect: Effect | None) -> Difference:
+def _difference(asked: ComparedNumber, effect: Effect | None) -> Difference:
     before, after = rows.middle(asked.before), rows.middle(asked.after)
     if effect is not None and asked.steps is not None and not asked.exact and not effect.covers_runs:
         before, after = (float(asked.statistic(side)) for side in asked.steps)

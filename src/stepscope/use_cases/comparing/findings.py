@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stepscope.tables.findings import Finding
-    from stepscope.use_cases.comparing.numbers import Numbers
+    from stepscope.use_cases.comparing.numbers import SessionNumbers
 
 _COUNTS = frozenset({"high", "medium", "low"})
 _LOOKED = frozenset({"found", "clear"})
 
 
-def of_one_side(here: Sequence[Numbers], there: Sequence[Numbers]) -> list[Finding]:
+def of_one_side(here: Sequence[SessionNumbers], there: Sequence[SessionNumbers]) -> list[Finding]:
     """Findings that count, of every run here and of none there; there one that only informs is one, too."""
     mine, theirs = ([_by_key(run) for run in side] for side in (here, there))
     return [
@@ -27,12 +27,12 @@ def of_one_side(here: Sequence[Numbers], there: Sequence[Numbers]) -> list[Findi
     ]
 
 
-def looked_for(one: Finding, there: Sequence[Numbers]) -> bool:
+def looked_for(one: Finding, there: Sequence[SessionNumbers]) -> bool:
     """Whether the detector of a finding decided in every run there: where it could not look, nothing has gone."""
     return all(any(row.detector == one.code and row.outcome in _LOOKED for row in run.report.checked) for run in there)
 
 
-def _by_key(one: Numbers) -> dict[tuple[str, str, str], Finding]:
+def _by_key(one: SessionNumbers) -> dict[tuple[str, str, str], Finding]:
     """Findings by what does not change with an edit elsewhere: code, file and function; the weightiest of each."""
     found: dict[tuple[str, str, str], Finding] = {}
     for finding in one.report.findings:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stepscope.model.report.compare import Basis
     from stepscope.use_cases.comparing.design import Sides
     from stepscope.use_cases.comparing.differences import Differences
-    from stepscope.use_cases.comparing.numbers import Numbers
+    from stepscope.use_cases.comparing.numbers import SessionNumbers
 
 _WITHOUT_STEPS: dict[Basis, str] = {
     "run": "whole runs, op traces and findings",
@@ -25,7 +25,7 @@ MOST = 3
 """Values of a side that a note lists."""
 
 
-def build(before: Sequence[Numbers], after: Sequence[Numbers], compared: Sides) -> tuple[str, ...]:
+def build(before: Sequence[SessionNumbers], after: Sequence[SessionNumbers], compared: Sides) -> tuple[str, ...]:
     """All notes on the sessions of A and B, what matters most first."""
     return (
         *_design(compared),
@@ -55,7 +55,7 @@ def _design(compared: Sides) -> Iterator[str]:
         yield "one run against a group: the variation of the group is taken for both"
 
 
-def _not_looked_for(before: Sequence[Numbers], after: Sequence[Numbers]) -> Iterator[str]:
+def _not_looked_for(before: Sequence[SessionNumbers], after: Sequence[SessionNumbers]) -> Iterator[str]:
     """Findings of one side of which the other cannot say whether it has them."""
     for side, here, there in (("B", before, after), ("A", after, before)):
         open_codes = [one.code for one in findings.of_one_side(here, there) if not findings.looked_for(one, there)]
@@ -63,7 +63,7 @@ def _not_looked_for(before: Sequence[Numbers], after: Sequence[Numbers]) -> Iter
             yield f"whether {side} has {', '.join(dict.fromkeys(open_codes))} is not known: it could not look for it"
 
 
-def _steps(before: Sequence[Numbers], after: Sequence[Numbers], compared: Sides) -> Iterator[str]:
+def _steps(before: Sequence[SessionNumbers], after: Sequence[SessionNumbers], compared: Sides) -> Iterator[str]:
     """Notes on steps, batches, and tables that a side lacks."""
     for side, given in (("A", before), ("B", after)):
         missing = sum(n.step_ns is None for n in given)
@@ -77,7 +77,7 @@ def _steps(before: Sequence[Numbers], after: Sequence[Numbers], compared: Sides)
         yield from _of_steps(before, after, compared)
 
 
-def _of_steps(before: Sequence[Numbers], after: Sequence[Numbers], compared: Sides) -> Iterator[str]:
+def _of_steps(before: Sequence[SessionNumbers], after: Sequence[SessionNumbers], compared: Sides) -> Iterator[str]:
     """Notes on what is compared of steps."""
     if compared.basis == "sample":
         yield f"batches differ ({_batch(before)} and {_batch(after)} samples a step): times are per sample"
@@ -92,11 +92,11 @@ def _of_steps(before: Sequence[Numbers], after: Sequence[Numbers], compared: Sid
             yield f"no stack samples of the steps in {side}: lines of Python are not compared"
 
 
-def _batch(given: Sequence[Numbers]) -> str:
+def _batch(given: Sequence[SessionNumbers]) -> str:
     return _listed(f"{n.samples_per_step:g}" for n in given if n.samples_per_step is not None)
 
 
-_ASKED: tuple[tuple[str, Callable[[Numbers], str]], ...] = (
+_ASKED: tuple[tuple[str, Callable[[SessionNumbers], str]], ...] = (
     ("hosts", lambda n: n.manifest.host.name),
     ("processors", lambda n: n.manifest.host.cpu),
     ("CPU counts", lambda n: str(n.manifest.host.cpus)),
@@ -108,7 +108,7 @@ _ASKED: tuple[tuple[str, Callable[[Numbers], str]], ...] = (
 """What should be equal: name and value of a session."""
 
 
-def _differing(before: Sequence[Numbers], after: Sequence[Numbers]) -> Iterator[str]:
+def _differing(before: Sequence[SessionNumbers], after: Sequence[SessionNumbers]) -> Iterator[str]:
     for what, value in _ASKED:
         sides = [{value(n): None for n in side} for side in (before, after)]
         if set(sides[0]) != set(sides[1]):
@@ -117,7 +117,7 @@ def _differing(before: Sequence[Numbers], after: Sequence[Numbers]) -> Iterator[
             yield f"{what} differ within A and B: {_listed(sides[0])}"
 
 
-def _failed(before: Sequence[Numbers], after: Sequence[Numbers]) -> Iterator[str]:
+def _failed(before: Sequence[SessionNumbers], after: Sequence[SessionNumbers]) -> Iterator[str]:
     for side, given in (("A", before), ("B", after)):
         codes = [n.manifest.exit_code for n in given if n.manifest.exit_code]
         if codes:

@@ -60,7 +60,7 @@ class OpCalls(NamedTuple):
         return self.ns / self.calls
 
 
-class Numbers(Struct, frozen=True, kw_only=True):
+class SessionNumbers(Struct, frozen=True, kw_only=True):
     """The numbers of one session."""
 
     path: Path
@@ -130,7 +130,7 @@ class Numbers(Struct, frozen=True, kw_only=True):
         return 1e9 / rate if rate else None
 
 
-def of_path(path: Path) -> Numbers:
+def of_path(path: Path) -> SessionNumbers:
     """The numbers of a stored session. Its report is made again: both sides by the same detectors.
 
     Raises:
@@ -140,13 +140,13 @@ def of_path(path: Path) -> Numbers:
     return of_view(path, SessionView(bundle.open_session(path)))
 
 
-def of_view(path: Path, view: SessionView) -> Numbers:
+def of_view(path: Path, view: SessionView) -> SessionNumbers:
     """The numbers of a session in memory; ``path`` is its location."""
     report = analyze.report_of_view(view)
     session, anatomy = view.session, view.anatomy
     shares, samples = _python(view)
     durations, total = _traced(view, report) if session.manifest.mode == "import" else _steps(view)
-    return Numbers(
+    return SessionNumbers(
         path=path,
         manifest=session.manifest,
         report=report,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from stepscope.tables.place import Place
     from stepscope.tables.records import F64
     from stepscope.use_cases.comparing.design import Sides
-    from stepscope.use_cases.comparing.numbers import Line, LineNumber, Numbers
+    from stepscope.use_cases.comparing.numbers import Line, LineNumber, SessionNumbers
 
 MIN_P99_STEPS = 200
 """Steps from which there is a 99th percentile: two steps above it."""
@@ -37,7 +37,7 @@ _QUANTILES = {"p90": 0.9, "p99": 0.99}
 _SAMPLED: dict[Section, RowBasis] = {"ops": "ops", "python": "samples"}
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class ComparedNumber(Struct, frozen=True, kw_only=True):
     """A number of each run of both sides, and the values within the runs if there is one a side."""
 
     section: Section
@@ -71,13 +71,13 @@ def middle(values: Sequence[float]) -> float | None:
     return geometric_mean(values) if min(values) > 0.0 else fmean(values) or None
 
 
-def main(compared: Sides) -> Asked | None:
+def main(compared: Sides) -> ComparedNumber | None:
     """The time that decides; None if there is none."""
     if compared.basis == "ops":
         return _same_ops(compared)
     if compared.basis == "run":
         found = _each(compared, lambda n: float(n.report.session.wall_ns))
-        return Asked(
+        return ComparedNumber(
             section="run", name="wall", unit="ns", before=found[0], after=found[1], basis="run", exact=compared.exact
         )
     return replace(
@@ -85,12 +85,12 @@ def main(compared: Sides) -> Asked | None:
     )
 
 
-def median(compared: Sides) -> Asked:
+def median(compared: Sides) -> ComparedNumber:
     """The median step."""
     return _steps(compared, "p50", statistics.median, _quantile_of(0.5, compared))
 
 
-def rates(compared: Sides) -> list[Asked]:
+def rates(compared: Sides) -> list[ComparedNumber]:
     """The throughput of each run: of all steps where they were counted, else as the report has it."""
     found = []
     for name in ("samples_per_s", "steps_per_s"):
@@ -100,7 +100,7 @@ def rates(compared: Sides) -> list[Asked]:
         ]
         if all(values):
             found.append(
-                Asked(
+                ComparedNumber(
                     section="throughput", name=name, unit="1/s", before=values[0], after=values[1],
                     basis=compared.made_of, exact=compared.exact,
                 )
@@ -108,12 +108,12 @@ def rates(compared: Sides) -> list[Asked]:
     return found
 
 
-def _rate(numbers: Numbers, name: str) -> float | None:
+def _rate(numbers: SessionNumbers, name: str) -> float | None:
     ns = numbers.sample_ns if name == "samples_per_s" else numbers.step_ns
     return 1e9 / ns if ns else None
 
 
-def inside(compared: Sides) -> list[Asked]:
+def inside(compared: Sides) -> list[ComparedNumber]:
     """Everything of the steps but the times that decide."""
     return [
         *_timed_mean(compared),
@@ -124,20 +124,24 @@ def inside(compared: Sides) -> list[Asked]:
     ]
 
 
-def whole_runs(runs: tuple[Sequence[Numbers], Sequence[Numbers]]) -> list[Asked]:
+def whole_runs(runs: tuple[Sequence[SessionNumbers], Sequence[SessionNumbers]]) -> list[ComparedNumber]:
     """Wall time and memory of whole runs; of an import, memory alone: its length says nothing of the job."""
     found = []
     if not any(n.imported for side in runs for n in side):
         walls = [tuple(float(n.report.session.wall_ns) for n in side) for side in runs]
-        found.append(Asked(section="run", name="wall", unit="ns", before=walls[0], after=walls[1], basis="run"))
+        found.append(
+            ComparedNumber(section="run", name="wall", unit="ns", before=walls[0], after=walls[1], basis="run")
+        )
     for name in dict.fromkeys(name for side in runs for n in side for name in n.memory_bytes):
         values = [tuple(n.memory_bytes[name] for n in side if name in n.memory_bytes) for side in runs]
         if all(values):
-            found.append(Asked(section="run", name=name, unit="bytes", before=values[0], after=values[1], basis="run"))
+            found.append(
+                ComparedNumber(section="run", name=name, unit="bytes", before=values[0], after=values[1], basis="run")
+            )
     return found
 
 
-def phases(compared: Sides) -> list[Asked]:
+def phases(compared: Sides) -> list[ComparedNumber]:
     """Parts of the wall time, the one that changed most first."""
     same = compared.made_of == "total"
     names = dict.fromkeys(name for n in compared.all for name in n.phases)
@@ -149,12 +153,14 @@ def phases(compared: Sides) -> list[Asked]:
             basis: RowBasis = "total" if same and name not in _ONCE else "run"
             exact = compared.design == "within" and basis == "total"
             found.append(
-                Asked(section="ledger", name=name, unit="ns", before=before, after=after, basis=basis, exact=exact)
+                ComparedNumber(
+                    section="ledger", name=name, unit="ns", before=before, after=after, basis=basis, exact=exact
+                )
             )
     return _sorted(found)
 
 
-def calls(compared: Sides) -> list[Asked]:
+def calls(compared: Sides) -> list[ComparedNumber]:
     """Calls of each task, where the sides differ in them, the one that changed most first."""
     names: dict[Line, LineNumber] = {}
     if not all(n.calls for n in compared.all):  # records were lost, or nothing repeats
@@ -169,7 +175,7 @@ def calls(compared: Sides) -> list[Asked]:
         )
         if set(before) != set(after):
             found.append(
-                Asked(
+                ComparedNumber(
                     section="tasks", name=shown.name, unit="count", before=before, after=after, basis="counted",
                     where=shown.place, exact=compared.design == "within",
                 )
@@ -177,7 +183,7 @@ def calls(compared: Sides) -> list[Asked]:
     return _sorted(found)[:MAX_LINES]
 
 
-def op_lines(compared: Sides) -> list[Asked]:
+def op_lines(compared: Sides) -> list[ComparedNumber]:
     """Op time by line, if both sides have an op trace of steps."""
     tables = [
         [{key: replace(one, value=one.value / compared.per(n)) for key, one in n.ops.items()} for n in side if n.ops]
@@ -189,7 +195,7 @@ def op_lines(compared: Sides) -> list[Asked]:
     return _lines("ops", "ns", tables[0], tables[1], least=MIN_RATIO * whole)
 
 
-def op_calls(compared: Sides) -> list[Asked]:
+def op_calls(compared: Sides) -> list[ComparedNumber]:
     """Time of one call of each op that all runs have, of imported traces, the one that takes most first."""
     if not all(n.op_calls for n in compared.all):
         return []
@@ -201,7 +207,7 @@ def op_calls(compared: Sides) -> list[Asked]:
         if taken[name] >= MIN_RATIO * whole:
             before, after = _each(compared, _call_of(name))
             found.append(
-                Asked(
+                ComparedNumber(
                     section="op-calls", name=name, unit="ns", before=before, after=after, basis="ops",
                     exact=compared.design == "within",
                 )
@@ -209,15 +215,15 @@ def op_calls(compared: Sides) -> list[Asked]:
     return found
 
 
-def _phase(name: str) -> Callable[[Numbers], float]:
+def _phase(name: str) -> Callable[[SessionNumbers], float]:
     return lambda n: n.phases.get(name, 0.0)
 
 
-def _call_of(op: str) -> Callable[[Numbers], float]:
+def _call_of(op: str) -> Callable[[SessionNumbers], float]:
     return lambda n: n.op_calls[op].each_ns
 
 
-def _same_ops(compared: Sides) -> Asked | None:
+def _same_ops(compared: Sides) -> ComparedNumber | None:
     """The op time of as many calls of each op as A's first run made; None where the sides have too little in common."""
     first = compared.before[0].op_calls
     common = [name for name in first if all(name in n.op_calls for n in compared.all)]
@@ -226,32 +232,34 @@ def _same_ops(compared: Sides) -> Asked | None:
         if not whole or sum(n.op_calls[name].ns for name in common) < MIN_COMMON * whole:
             return None
     before, after = _each(compared, lambda n: sum(first[name].calls * n.op_calls[name].each_ns for name in common))
-    return Asked(
+    return ComparedNumber(
         section="op-calls", name="all", unit="ns", before=before, after=after, basis="ops", exact=compared.exact
     )
 
 
-def _each(compared: Sides, value: Callable[[Numbers], float]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def _each(compared: Sides, value: Callable[[SessionNumbers], float]) -> tuple[tuple[float, ...], tuple[float, ...]]:
     return tuple(map(value, compared.before)), tuple(map(value, compared.after))
 
 
-def _steps(compared: Sides, name: str, statistic: Statistic, value: Callable[[Numbers], float]) -> Asked:
+def _steps(
+    compared: Sides, name: str, statistic: Statistic, value: Callable[[SessionNumbers], float]
+) -> ComparedNumber:
     """A number of the steps of each run."""
     before, after = _each(compared, value)
     within = compared.durations(compared.before[0]), compared.durations(compared.after[0])
-    return Asked(
+    return ComparedNumber(
         section="steps", name=name, unit="ns", before=before, after=after, steps=within, statistic=statistic
     )  # fmt: skip
 
 
-def _timed_mean(compared: Sides) -> list[Asked]:
+def _timed_mean(compared: Sides) -> list[ComparedNumber]:
     """The mean of the timed steps, whose components these are, where others were only counted."""
     if all(n.total is None or n.total.timed >= n.total.count for n in compared.all):
         return []
     return [_steps(compared, TIMED_MEAN, statistics.mean, lambda n: float(compared.durations(n).mean()))]
 
 
-def _quantiles(compared: Sides) -> list[Asked]:
+def _quantiles(compared: Sides) -> list[ComparedNumber]:
     fewest = min(len(compared.durations(n)) for n in compared.all)
     return [
         _steps(compared, name, statistics.quantile(share), _quantile_of(share, compared))
@@ -260,11 +268,11 @@ def _quantiles(compared: Sides) -> list[Asked]:
     ]
 
 
-def _quantile_of(share: float, compared: Sides) -> Callable[[Numbers], float]:
+def _quantile_of(share: float, compared: Sides) -> Callable[[SessionNumbers], float]:
     return lambda numbers: float(np.quantile(compared.durations(numbers), share))
 
 
-def _anatomy(compared: Sides) -> list[Asked]:
+def _anatomy(compared: Sides) -> list[ComparedNumber]:
     """Components of the step, the one that changed most first."""
     found = []
     names = dict.fromkeys(name for n in compared.all for name in n.parts)
@@ -275,7 +283,7 @@ def _anatomy(compared: Sides) -> list[Asked]:
             for side in (compared.before, compared.after)
         ]
         before, after = (tuple(float(part.mean()) for part in side) for side in parts)
-        asked = Asked(
+        asked = ComparedNumber(
             section="anatomy", name=name, unit="ns", before=before, after=after, steps=(parts[0][0], parts[1][0])
         )
         if max(middle(before) or 0.0, middle(after) or 0.0) >= least:
@@ -283,7 +291,7 @@ def _anatomy(compared: Sides) -> list[Asked]:
     return _sorted(found)
 
 
-def _python_lines(compared: Sides) -> list[Asked]:
+def _python_lines(compared: Sides) -> list[ComparedNumber]:
     """Shares of the stack samples by line."""
     tables = [[n.python for n in side if n.samples] for side in (compared.before, compared.after)]
     if not all(tables):
@@ -300,7 +308,7 @@ def _lines(
     after: Sequence[Mapping[Line, LineNumber]],
     *,
     least: float,
-) -> list[Asked]:
+) -> list[ComparedNumber]:
     """One number for each line, those that changed most first; a run without the line has 0."""
     known: dict[Line, LineNumber] = {}
     for table in (*before, *after):
@@ -310,7 +318,7 @@ def _lines(
         values = [tuple(table[line].value if line in table else 0.0 for table in side) for side in (before, after)]
         if max(fmean(values[0]), fmean(values[1])) >= least:
             found.append(
-                Asked(
+                ComparedNumber(
                     section=section, name=shown.name, unit=unit, before=values[0], after=values[1], where=shown.place,
                     basis=_SAMPLED[section],
                 )
@@ -318,5 +326,5 @@ def _lines(
     return _sorted(found)[:MAX_LINES]
 
 
-def _sorted(asked: Iterable[Asked]) -> list[Asked]:
+def _sorted(asked: Iterable[ComparedNumber]) -> list[ComparedNumber]:
     return sorted(asked, key=lambda one: -one.change)

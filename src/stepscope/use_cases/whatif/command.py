@@ -35,7 +35,7 @@ from stepscope.use_cases.whatif import (
     values,
     way,
 )
-from stepscope.use_cases.whatif.recorded import Recorded
+from stepscope.use_cases.whatif.recorded import RecordedRuns
 from stepscope.use_cases.whatif.result import Stage
 from stepscope.use_cases.whatif.runs import Runner
 
@@ -88,7 +88,7 @@ def whatif(
         )
         if kept.runs:
             say(f"{len(kept.runs)} runs of this experiment are in the folder and count")
-        recorded = Recorded(runner, kept, say, progress.follow(watch, _most_s(wanted)))
+        recorded = RecordedRuns(runner, kept, say, progress.follow(watch, _most_s(wanted)))
         try:
             report = _measured(wanted, recorded)
         except schedule.NotMeasuredError as error:
@@ -128,13 +128,13 @@ def _most_s(wanted: options.WhatIfOptions) -> float:
     return wanted.most_s if wanted.until_done or not asked else float("inf")
 
 
-def _measured(wanted: options.WhatIfOptions, recorded: Recorded) -> WhatIfReport | None:
+def _measured(wanted: options.WhatIfOptions, recorded: RecordedRuns) -> WhatIfReport | None:
     if wanted.until_done:
         return _until_done(wanted, recorded)
     return _once(wanted, recorded)
 
 
-def _once(wanted: options.WhatIfOptions, recorded: Recorded) -> WhatIfReport | None:
+def _once(wanted: options.WhatIfOptions, recorded: RecordedRuns) -> WhatIfReport | None:
     """Each trial on the unchanged job, then curves."""
     looked = values.look(recorded) if values.NAME in wanted.singles else None
     others = values.others(wanted.singles) + list(looked.trials if looked is not None else ())
@@ -166,7 +166,7 @@ def _once(wanted: options.WhatIfOptions, recorded: Recorded) -> WhatIfReport | N
     return looked.joined(report) if looked is not None else report
 
 
-def _until_done(wanted: options.WhatIfOptions, recorded: Recorded) -> WhatIfReport | None:
+def _until_done(wanted: options.WhatIfOptions, recorded: RecordedRuns) -> WhatIfReport | None:
     """Gains kept one after the other."""
 
     def candidates(stage: str, kept: Kept) -> Sequence[Candidate]:
@@ -179,7 +179,7 @@ def _until_done(wanted: options.WhatIfOptions, recorded: Recorded) -> WhatIfRepo
     return way.report(recorded, found, changed=wanted.changed_results)
 
 
-def _suggested(recorded: Recorded, *, stage: str = "", kept: Kept = ()) -> Sequence[Candidate]:
+def _suggested(recorded: RecordedRuns, *, stage: str = "", kept: Kept = ()) -> Sequence[Candidate]:
     """What a run with captures suggests."""
     if kept:
         recorded.say(f"kept: {', '.join(kept)}; running once to find out what is left")

@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from stepscope.experiments import curves
-from stepscope.experiments.curves import KNEE, Sampled, size_of
+from stepscope.experiments.curves import KNEE, CurveRun, size_of
 from stepscope.experiments.schedule import UNCHANGED
 from stepscope.model.report.whatif import WhatIfCurve, WhatIfPoint
 from stepscope.native.cgroups import cgroup
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from stepscope.experiments.curves import Curve
     from stepscope.experiments.schedule import Arm
-    from stepscope.use_cases.whatif.recorded import Recorded
+    from stepscope.use_cases.whatif.recorded import RecordedRuns
 
 
-def trace(recorded: Recorded, name: str) -> Curve:
+def trace(recorded: RecordedRuns, name: str) -> Curve:
     """Measure a curve.
 
     Raises:
@@ -30,9 +30,9 @@ def trace(recorded: Recorded, name: str) -> Curve:
         CaptureError: nothing could be recorded.
     """
 
-    def run(trial: str, number: int, /) -> Sampled:
+    def run(trial: str, number: int, /) -> CurveRun:
         measured, ran = recorded.compared(trial, number, stage=name)
-        return Sampled(measured=measured, peak_bytes=ran.peak_bytes if ran is not None else 0)
+        return CurveRun(measured=measured, peak_bytes=ran.peak_bytes if ran is not None else 0)
 
     return curves.trace(name, run, cores=len(os.sched_getaffinity(0)), limit_bytes=limit_bytes())
 
@@ -59,7 +59,7 @@ def _held(folder: Path) -> int:
     return max(0, used - cache)
 
 
-def report(recorded: Recorded, curve: Curve) -> WhatIfCurve:
+def report(recorded: RecordedRuns, curve: Curve) -> WhatIfCurve:
     """The curve with its knee and the line to set."""
     unchanged = WhatIfPoint(
         trial=UNCHANGED,
@@ -83,7 +83,7 @@ def report(recorded: Recorded, curve: Curve) -> WhatIfCurve:
     )
 
 
-def _point(recorded: Recorded, curve: Curve, arm: Arm) -> WhatIfPoint:
+def _point(recorded: RecordedRuns, curve: Curve, arm: Arm) -> WhatIfPoint:
     effect = curve.effect(arm)
     ns = round(result.unchanged_ns(recorded) * arm.ratio) if arm.pairs else 0
     return WhatIfPoint(
@@ -104,7 +104,7 @@ def _rate(ns: int) -> float:
     return 1e9 / ns if ns else 0.0
 
 
-def lasting(recorded: Recorded, curve: Curve) -> str:
+def lasting(recorded: RecordedRuns, curve: Curve) -> str:
     """The line that sets the knee; "" if nothing is to be changed."""
     if not curve.knee:
         return ""
@@ -116,7 +116,7 @@ def lasting(recorded: Recorded, curve: Curve) -> str:
     return f"{now}, or the same in .batch(); tune the learning rate with it"
 
 
-def batch_size(recorded: Recorded) -> int:
+def batch_size(recorded: RecordedRuns) -> int:
     """Samples of a step of the unchanged job; 0: unknown."""
     plain = next((ran for ran in recorded.runs if not ran.trial), None)
     if plain is None:

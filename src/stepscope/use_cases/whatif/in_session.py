@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stepscope.model.report.whatif import WhatIfReport
-    from stepscope.use_cases.whatif.recorded import Recorded
+    from stepscope.use_cases.whatif.recorded import RecordedRuns
 
 
 def of_report(report: WhatIfReport) -> Experiment:
@@ -29,7 +29,7 @@ def of_report(report: WhatIfReport) -> Experiment:
     )
 
 
-def join(report: WhatIfReport, recorded: Recorded) -> str:
+def join(report: WhatIfReport, recorded: RecordedRuns) -> str:
     """Store it and make the session's report again. Returns the session; "" if there is nothing to store, or no run."""
     found, name = of_report(report), base(recorded)
     if not name or not (found.results or found.claims):
@@ -47,7 +47,7 @@ def join(report: WhatIfReport, recorded: Recorded) -> str:
     return name
 
 
-def base(recorded: Recorded) -> str:
+def base(recorded: RecordedRuns) -> str:
     """The session of the unchanged job: that of the run with captures, else the first that was compared; "": none."""
     known = (ran for ran in (*recorded.looks, *recorded.runs) if ran.stage != STACKS)
     plain = [ran for ran in known if not ran.trial and not ran.kept]

@@ -130,9 +130,9 @@ def isolated(options: WhatIfOptions, folder: Path, say: Callable[[str], object])
     return None
 
 
-def asked(options: WhatIfOptions, against: str) -> state.Asked:
+def asked(options: WhatIfOptions, against: str) -> state.ExperimentRequest:
     """What must be the same for runs to count. ``against``: a file, or the full name of a commit."""
-    return state.Asked(
+    return state.ExperimentRequest(
         command=state.masked(options.argv),
         command_digest=state.digest(options.argv),
         script_digest=state.script_digest(options.argv),
@@ -178,7 +178,7 @@ def _holds_experiment(folder: Path | None) -> bool:
     return folder is not None and (folder / state.NAME).is_file()
 
 
-def begun(options: WhatIfOptions, now: state.Asked) -> tuple[Path, state.State]:
+def begun(options: WhatIfOptions, now: state.ExperimentRequest) -> tuple[Path, state.State]:
     """The folder and the state of the experiment: a new one, or that which is resumed.
 
     Raises:

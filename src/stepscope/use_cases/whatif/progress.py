@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from stepscope.model.report.whatif import Measure
-    from stepscope.use_cases.whatif.recorded import Recorded
-    from stepscope.use_cases.whatif.runs import Ran
+    from stepscope.use_cases.whatif.recorded import RecordedRuns
+    from stepscope.use_cases.whatif.runs import TrialRun
 
     Report = TypeVar("Report")
 
@@ -35,17 +35,17 @@ def on_terminal(run: Callable[[Callable[[str], object], Callable[[Progress], obj
             return run(say, table.update)
 
 
-def follow(watch: Callable[[Progress], object] | None, most_s: float) -> Callable[[Recorded], object]:
+def follow(watch: Callable[[Progress], object] | None, most_s: float) -> Callable[[RecordedRuns], object]:
     """Make the function that tells ``watch`` how far an experiment of at most ``most_s`` seconds is."""
 
-    def tell(recorded: Recorded) -> None:
+    def tell(recorded: RecordedRuns) -> None:
         if watch is not None:
             watch(of(recorded, most_s))
 
     return tell
 
 
-def of(recorded: Recorded, most_s: float) -> Progress:
+def of(recorded: RecordedRuns, most_s: float) -> Progress:
     """What is known now: the runs with the changes that are kept by now, each trial with its median.
 
     A trial that is switched changes the time without it in the same runs, any other that of the unchanged ones.
@@ -73,7 +73,7 @@ def _known(trial: str, found: list[tuple[float, float]], unchanged: float) -> Kn
     return Known(trial=trial, ns=ns, ratio=ns / before if before else 0.0, runs=len(found))
 
 
-def _without(ran: Ran, measure: Measure) -> float:
+def _without(ran: TrialRun, measure: Measure) -> float:
     """The time without the trial in the same run, if it was switched; else 0."""
     pairs = ran.measured(measure, ran).pairs
     return geometric_mean([before for before, _ in pairs]) if pairs else 0.0

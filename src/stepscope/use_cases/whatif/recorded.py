@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from stepscope.experiments.interventions import is_switched
-from stepscope.experiments.schedule import Measured
+from stepscope.experiments.schedule import MeasuredRun
 from stepscope.tables.errors import CaptureError, TargetError
 from stepscope.tables.units import format_ns
 from stepscope.use_cases.whatif import same_steps
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stepscope.model.report.whatif import Measure
-    from stepscope.use_cases.whatif.runs import Ran, Runner
+    from stepscope.use_cases.whatif.runs import Runner, TrialRun
     from stepscope.use_cases.whatif.state import MadeRun, State
 
 Kept = tuple[str, ...]
@@ -30,14 +30,14 @@ SLOWER, LEAST_MOST_S = 6.0, 120.0
 the length, a cache is filled for up to half a minute, and XLA compiles."""
 
 
-class Recorded:
+class RecordedRuns:
     """Makes each run once: its time counts, and it is written to the folder's state.
 
     The clock of the experiment is the time of its runs, so that a resumed one decides as it would have.
     """
 
     def __init__(
-        self, runner: Runner, state: State, say: Callable[[str], object], watch: Callable[[Recorded], object]
+        self, runner: Runner, state: State, say: Callable[[str], object], watch: Callable[[RecordedRuns], object]
     ) -> None:
         """``state``: with the runs that are made already. ``watch``: called when a run begins or has ended."""
         self.runner = runner
@@ -47,9 +47,9 @@ class Recorded:
         self._watch = watch
         self.spent_s = 0.0
         self.measure: Measure = "run"
-        self.runs: list[Ran] = []
+        self.runs: list[TrialRun] = []
         """All that were compared, in order."""
-        self.looks: list[Ran] = []
+        self.looks: list[TrialRun] = []
         """Those that found out what to try."""
         self._state = state
         self._known = list(state.runs)
@@ -59,7 +59,7 @@ class Recorded:
         """Seconds of all runs so far."""
         return self.spent_s
 
-    def look(self, seconds: float, *, stage: str = "", kept: Kept = ()) -> Ran:
+    def look(self, seconds: float, *, stage: str = "", kept: Kept = ()) -> TrialRun:
         """A run with captures.
 
         Raises:
@@ -70,7 +70,7 @@ class Recorded:
         self.looks.append(ran)
         return ran
 
-    def looked(self, trial: str) -> Ran:
+    def looked(self, trial: str) -> TrialRun:
         """A run of a trial that has no time and ends by itself.
 
         Raises:
@@ -79,7 +79,7 @@ class Recorded:
         """
         return self._run(0, trial, "", (), seconds=0.0)
 
-    def measured(self, trial: str, number: int, *, stage: str = "", kept: Kept = ()) -> Measured:
+    def measured(self, trial: str, number: int, *, stage: str = "", kept: Kept = ()) -> MeasuredRun:
         """A run of a round.
 
         Raises:
@@ -88,7 +88,7 @@ class Recorded:
         """
         return self.compared(trial, number, stage=stage, kept=kept)[0]
 
-    def switched(self, trial: str, number: int) -> Measured | None:
+    def switched(self, trial: str, number: int) -> MeasuredRun | None:
         """A run of a round in which the trial is switched on and off; None if it cannot be, or runs go on to their end.
 
         Raises:
@@ -100,7 +100,7 @@ class Recorded:
 
     def compared(
         self, trial: str, number: int, *, stage: str = "", kept: Kept = (), switched: bool = False
-    ) -> tuple[Measured, Ran | None]:
+    ) -> tuple[MeasuredRun, TrialRun | None]:
         """A run of a round, and the run itself, if it did not fail.
 
         Raises:
@@ -115,7 +115,7 @@ class Recorded:
             if not (trial or kept):
                 raise
             self._say(f"{place} not possible: {error}", taken)
-            return Measured(ns=0.0, why=str(error)), None
+            return MeasuredRun(ns=0.0, why=str(error)), None
         if not self.runs:
             self.measure = measure_of((ran,))
         base = next((one for one in self.runs if (one.stage, one.kept) == (stage, kept)), ran)
@@ -141,7 +141,7 @@ class Recorded:
         budget: str = NO_CAPTURES,
         seconds: float | None = None,
         switched: bool = False,
-    ) -> Ran:
+    ) -> TrialRun:
         known = self._take(number, trial, stage, kept, switched=switched)
         if known is not None:
             return known
@@ -177,7 +177,7 @@ class Recorded:
         self.running = what
         self._watch(self)
 
-    def _take(self, number: int, trial: str, stage: str, kept: Kept, *, switched: bool) -> Ran | None:
+    def _take(self, number: int, trial: str, stage: str, kept: Kept, *, switched: bool) -> TrialRun | None:
         """A run that the folder has, if it can be read.
 
         Raises:
@@ -199,7 +199,7 @@ class Recorded:
             raise TargetError(found.why)
         return ran
 
-    def _read(self, made: MadeRun) -> Ran | None:
+    def _read(self, made: MadeRun) -> TrialRun | None:
         if not made.session:
             return None
         ran = self.runner.read(
@@ -228,7 +228,7 @@ def _place(stage: str, number: int, trial: str, kept: Kept, *, switched: bool = 
     return f"{stage}, round {number}: {name}" if stage else f"round {number}: {name}"
 
 
-def _in_words(measured: Measured, measure: Measure, *, switched: bool) -> str:
+def _in_words(measured: MeasuredRun, measure: Measure, *, switched: bool) -> str:
     if not measured.ns:
         return f"{'not possible within one run' if switched else 'not possible'}: {measured.why}"
     if switched:

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from stepscope.experiments.statistics import Effect
     from stepscope.model.report.report import Component
     from stepscope.model.report.whatif import Measure, Verdict, WhatIfCurve, WhatIfMemory, WhatIfWay
-    from stepscope.use_cases.whatif.recorded import Recorded
-    from stepscope.use_cases.whatif.runs import Ran
+    from stepscope.use_cases.whatif.recorded import RecordedRuns
+    from stepscope.use_cases.whatif.runs import TrialRun
 
 NO_TIME = "there was no time for it: raise --time"
 
@@ -48,7 +48,7 @@ class Stage(Struct, frozen=True, kw_only=True):
 
 
 def build(
-    recorded: Recorded,
+    recorded: RecordedRuns,
     stages: Sequence[Stage],
     *,
     way: WhatIfWay | None = None,
@@ -118,13 +118,13 @@ def _described(other: str, result: WhatIfResult) -> WhatIfResult:
     return msgspec.structs.replace(result, text=f"{result.text}: {other}") if result.remedy == OTHER else result
 
 
-def unchanged_ns(recorded: Recorded) -> int:
+def unchanged_ns(recorded: RecordedRuns) -> int:
     """Time of the job as it is: median over its runs."""
     plain = [ran for ran in recorded.runs if not ran.trial and not ran.kept]
     return round(median(ran.ns(recorded.measure) for ran in plain))
 
 
-def results_of(stage: Stage, runs: Sequence[Ran]) -> list[WhatIfResult]:
+def results_of(stage: Stage, runs: Sequence[TrialRun]) -> list[WhatIfResult]:
     """What the trials of a stage brought, gains first."""
     own = [ran for ran in runs if ran.stage == stage.name]
     results = [_told(result_of(arm, stage.found.effect(arm), own), stage.found, arm) for arm in stage.found.arms]
@@ -144,7 +144,7 @@ def _order(result: WhatIfResult) -> tuple[int, float]:
     return (0 if measured and result.kind == "gain" else 1 if measured else 2, result.ratio)
 
 
-def as_run(ran: Ran, measure: Measure) -> WhatIfRun:
+def as_run(ran: TrialRun, measure: Measure) -> WhatIfRun:
     """A run as the report has it."""
     return WhatIfRun(
         round=ran.round,
@@ -158,7 +158,7 @@ def as_run(ran: Ran, measure: Measure) -> WhatIfRun:
     )
 
 
-def result_of(arm: Arm, effect: Effect | None, runs: Sequence[Ran]) -> WhatIfResult:
+def result_of(arm: Arm, effect: Effect | None, runs: Sequence[TrialRun]) -> WhatIfResult:
     """The result of a trial; ``runs``: those of its stage."""
     own = [ran for ran in runs if ran.trial == arm.candidate.trial and not ran.note]
     with_it = [ran for ran in own if ran.judged is None]  # findings of a switched run are of both
@@ -195,24 +195,24 @@ def result_of(arm: Arm, effect: Effect | None, runs: Sequence[Ran]) -> WhatIfRes
     )
 
 
-def _cpu(plain: Sequence[Ran], own: Sequence[Ran]) -> Effect | None:
+def _cpu(plain: Sequence[TrialRun], own: Sequence[TrialRun]) -> Effect | None:
     """What a trial changes in the CPU time of a step: each of its runs with the unchanged ones of its round."""
     pairs = [([_cpu_ns(one) for one in plain if one.round == ran.round], _cpu_ns(ran)) for ran in own]
     known = [(fmean(before), after) for before, after in pairs if before and all((*before, after))]
     return memory_sides.cpu_effect([before for before, _ in known], [after for _, after in known])
 
 
-def _cpu_ns(ran: Ran) -> float:
+def _cpu_ns(ran: TrialRun) -> float:
     return (ran.memory.cpu_ns_per_step or 0.0) if ran.memory is not None else 0.0
 
 
-def peak_of(runs: Sequence[Ran]) -> int:
+def peak_of(runs: Sequence[TrialRun]) -> int:
     """Most resident memory that the job held: the median over some runs; 0: unknown."""
     known = [ran.peak_bytes for ran in runs if ran.peak_bytes]
     return round(median(known)) if known else 0
 
 
-def _memory(runs: Sequence[Ran], arm: Arm) -> WhatIfMemory | None:
+def _memory(runs: Sequence[TrialRun], arm: Arm) -> WhatIfMemory | None:
     """The memory of some runs, if the trial changes it."""
     if arm.candidate.trial not in OF_MEMORY:
         return None
@@ -263,7 +263,7 @@ def _text(trial: str) -> str:
     return ENVIRONMENT_REMEDIES[trial].text if trial in ENVIRONMENT_REMEDIES else parse(trial)[0].text
 
 
-def lasting(trial: str, runs: Sequence[Ran] = (), kept: tuple[str, ...] = ()) -> str:
+def lasting(trial: str, runs: Sequence[TrialRun] = (), kept: tuple[str, ...] = ()) -> str:
     """What makes a trial permanent, after ``kept``; of a setting of the environment the line to paste."""
     if trial == OTHER:
         return "that program's code"
@@ -273,7 +273,7 @@ def lasting(trial: str, runs: Sequence[Ran] = (), kept: tuple[str, ...] = ()) ->
     return intervention.lasting.replace("ARGUMENT", argument)
 
 
-def _setting(trial: str, runs: Sequence[Ran], kept: tuple[str, ...]) -> str:
+def _setting(trial: str, runs: Sequence[TrialRun], kept: tuple[str, ...]) -> str:
     if not ENVIRONMENT_REMEDIES[trial].built:  # else the library lies in a cache of ours
         try:
             before = apply.environment(combine.settings(combine.merged(kept, trial)[:-1]), os.environ)

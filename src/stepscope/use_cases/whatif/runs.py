@@ -19,7 +19,7 @@ from stepscope.agent.payload import PAYLOAD
 from stepscope.collector.captures import budget as budgets
 from stepscope.experiments import blocks, combine
 from stepscope.experiments.plan import OTHER
-from stepscope.experiments.schedule import Measured
+from stepscope.experiments.schedule import MeasuredRun
 from stepscope.launcher import launch
 from stepscope.launcher.patience import Patience
 from stepscope.launcher.trial import Trial
@@ -65,7 +65,7 @@ _NOT_IN_EFFECT = "DX146"
 _COUNTS = frozenset({"high", "medium", "low"})
 
 
-class Ran(Struct, frozen=True, kw_only=True):
+class TrialRun(Struct, frozen=True, kw_only=True):
     """One run and its report."""
 
     round: int
@@ -81,7 +81,7 @@ class Ran(Struct, frozen=True, kw_only=True):
     """What was in effect before the trial was added."""
     stage: str = ""
     """Part of the experiment that it belongs to (``experiments.climb``); "" if there is one only."""
-    judged: blocks.Judged | None = None
+    judged: blocks.BlockVerdict | None = None
     """What its blocks say, if the trial was switched on and off in it."""
     memory: WhatIfMemory | None = None
     """Its memory, if it was looked at."""
@@ -120,33 +120,33 @@ class Ran(Struct, frozen=True, kw_only=True):
         times = self.report.session.step_times
         return times.source if times is not None else ""
 
-    def _judged(self, measure: Measure) -> blocks.Judged:
+    def _judged(self, measure: Measure) -> blocks.BlockVerdict:
         """What its blocks say, in the time that is compared: their times are of steps."""
-        judged, rates = self.judged or blocks.Judged(), self.throughput
+        judged, rates = self.judged or blocks.BlockVerdict(), self.throughput
         if measure == "run":
-            return blocks.Judged(why="the unchanged job shows no steady steps")
+            return blocks.BlockVerdict(why="the unchanged job shows no steady steps")
         if measure == "step":
             return judged
         if not (rates.samples_per_s and rates.steps_per_s):
-            return blocks.Judged(why="how many samples a step has is not known")
+            return blocks.BlockVerdict(why="how many samples a step has is not known")
         return judged.times(rates.steps_per_s / rates.samples_per_s)
 
-    def measured(self, measure: Measure, unchanged: Ran) -> Measured:
+    def measured(self, measure: Measure, unchanged: TrialRun) -> MeasuredRun:
         """For the schedule. ``unchanged``: the first run with the same changes kept."""
         if self.note:
-            return Measured(ns=0.0, why=self.note, wall_s=self.wall_s)
+            return MeasuredRun(ns=0.0, why=self.note, wall_s=self.wall_s)
         renamed = self.trial == OTHER or trials.split(self.trial)[0] in TO_GRAPH
         if measure != "run" and not renamed and self.alike is None and self.steps != unchanged.steps:
             said = f"its steps are {self.steps or 'not seen'}, those of the unchanged job {unchanged.steps}"
-            return Measured(ns=0.0, why=said, wall_s=self.wall_s)
+            return MeasuredRun(ns=0.0, why=said, wall_s=self.wall_s)
         if measure == "step" and trials.split(self.trial)[0] == "batch":
             said = "how many samples a step has is not known, and steps with more of them cannot be compared"
-            return Measured(ns=0.0, why=said, wall_s=self.wall_s)
+            return MeasuredRun(ns=0.0, why=said, wall_s=self.wall_s)
         ns = self.ns(measure)
         if self.judged is not None:
             found = self._judged(measure)
-            return Measured(ns=ns, why=found.why, wall_s=self.wall_s, pairs=found.pairs, unchanged=found.unchanged)
-        return Measured(ns=ns, why="" if ns else "the run shows no steady steps", wall_s=self.wall_s)
+            return MeasuredRun(ns=ns, why=found.why, wall_s=self.wall_s, pairs=found.pairs, unchanged=found.unchanged)
+        return MeasuredRun(ns=ns, why="" if ns else "the run shows no steady steps", wall_s=self.wall_s)
 
 
 class Runner(Struct, frozen=True, kw_only=True):
@@ -183,7 +183,7 @@ class Runner(Struct, frozen=True, kw_only=True):
         seconds: float | None = None,
         switched: bool = False,
         most_s: float = 0.0,
-    ) -> Ran:
+    ) -> TrialRun:
         """One run of a trial ("": unchanged) with ``kept`` in effect, which may take ``most_s`` (0: any time).
 
         ``switched``: the trial is on and off in turn.
@@ -236,7 +236,7 @@ class Runner(Struct, frozen=True, kw_only=True):
         kept: tuple[str, ...] = (),
         stage: str = "",
         switched: bool = False,
-    ) -> Ran:
+    ) -> TrialRun:
         """A run that is in the folder.
 
         Raises:
@@ -247,7 +247,7 @@ class Runner(Struct, frozen=True, kw_only=True):
         note = _note(path, report, trial)
         if not note and trial:
             note = _lost(path, report, combine.merged(kept, trial)[:-1])
-        return Ran(
+        return TrialRun(
             round=number,
             trial=trial,
             session=session,
@@ -270,7 +270,7 @@ def _trial(changed: tuple[str, ...], seconds: float, switched: str) -> Trial | N
     return Trial(interventions=changed, seconds=seconds, switched=switched) if changed or seconds else None
 
 
-def _judged(session: Path) -> blocks.Judged:
+def _judged(session: Path) -> blocks.BlockVerdict:
     """What the blocks of the process say that has most of them."""
     found = (list(worker.all(BlockEnded)) for worker in open_session(session).workers)
     most: list[BlockEnded] = max(found, key=len, default=[])
@@ -391,7 +391,7 @@ def _printing_to(log: Path) -> Iterator[None]:
             os.close(before)
 
 
-def measure_of(ran: Sequence[Ran]) -> Measure:
+def measure_of(ran: Sequence[TrialRun]) -> Measure:
     """What all of some runs have."""
     for measure in ("sample", "step"):
         if all(one.ns(measure) for one in ran):

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stepscope.model.report.step_summary import Throughput
-    from stepscope.use_cases.whatif.runs import Ran
+    from stepscope.use_cases.whatif.runs import TrialRun
 
 TIED = 0.8
 """Share of the chosen calls' time that other calls must repeat over, to be steps as well. Source: below 0.9 of the best
 one, calls do not compete (``derive.steps.choice``); runs differ."""
 
 
-def read(ran: Ran, unchanged: Ran, folder: Path) -> Ran:
+def read(ran: TrialRun, unchanged: TrialRun, folder: Path) -> TrialRun:
     """A run, read by the unchanged job's steps if it has these, too."""
     if not unchanged.steps or ran.steps == unchanged.steps:
         return ran

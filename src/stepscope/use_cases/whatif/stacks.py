@@ -20,13 +20,13 @@ from stepscope.use_cases.whatif import outputs, result
 
 if TYPE_CHECKING:
     from stepscope.model.report.whatif import WhatIfReport
-    from stepscope.use_cases.whatif.recorded import Recorded
+    from stepscope.use_cases.whatif.recorded import RecordedRuns
 
 STACKS_S = 20.0
 """Seconds of steady steps: the window has five, and begins when they are known to be steady."""
 
 
-def sampled(report: WhatIfReport, recorded: Recorded, left_s: float) -> WhatIfReport:
+def sampled(report: WhatIfReport, recorded: RecordedRuns, left_s: float) -> WhatIfReport:
     """The report with a run of both sides more, if a change of memory has won; ``left_s``: time for them."""
     kept = _winner(report)
     if OF_MEMORY.isdisjoint(kept) or report.interrupted or left_s <= 2 * STACKS_S or not perf.abilities().perf:

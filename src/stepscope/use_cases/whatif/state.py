@@ -28,7 +28,7 @@ NAME = "experiment.json"
 SCHEMA = "stepscope.experiment/1"
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class ExperimentRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What was asked for. Runs count for another experiment only if all of it is the same."""
 
     command: tuple[str, ...]
@@ -71,7 +71,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
     schema: str = SCHEMA
     version: str = __version__
-    asked: Asked
+    asked: ExperimentRequest
     rounds: int
     seconds: float
     runs: tuple[MadeRun, ...] = ()
@@ -117,7 +117,7 @@ def read(folder: Path) -> State:
         raise UsageError(f"--resume {folder}: {NAME} cannot be read: {error}") from error
 
 
-def command_of(asked: Asked, given: Sequence[str], folder: Path) -> tuple[str, ...]:
+def command_of(asked: ExperimentRequest, given: Sequence[str], folder: Path) -> tuple[str, ...]:
     """The command line to resume with: the one that is given, else the one of the file.
 
     Raises:
@@ -139,7 +139,7 @@ def masked(argv: Sequence[str]) -> tuple[str, ...]:
     return tuple(mask.mask_command(argv))
 
 
-def differences(before: Asked, now: Asked) -> list[str]:
+def differences(before: ExperimentRequest, now: ExperimentRequest) -> list[str]:
     """What was asked for otherwise, in words."""
     return [text for name, text in _WORDS.items() if getattr(before, name) != getattr(now, name)]
 

@@ -24,12 +24,12 @@ from stepscope.use_cases.record import shown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.experiments.values.claims import Claim, Place
+    from stepscope.experiments.values.claims import Claim, LineOps
     from stepscope.model.report.op_table import OpTable
     from stepscope.model.report.report import Report
     from stepscope.model.report.whatif import WhatIfResult
-    from stepscope.use_cases.whatif.recorded import Recorded
-    from stepscope.use_cases.whatif.runs import Ran, Runner
+    from stepscope.use_cases.whatif.recorded import RecordedRuns
+    from stepscope.use_cases.whatif.runs import Runner, TrialRun
 
 NAME = "values"
 COMPUTES, EXPLAINED = 0.5, 0.3
@@ -52,11 +52,11 @@ UNDECIDED = "its trial decided nothing: more rounds or a quieter machine are nee
 NO_NAMES = "too many ops to leave out by name"
 
 
-class Looked(Struct, frozen=True, kw_only=True):
+class ValueLook(Struct, frozen=True, kw_only=True):
     """The value trial's run and what it claims."""
 
     runner: Runner
-    ran: Ran | None
+    ran: TrialRun | None
     """None: the run failed."""
     values: WhatIfValues
 
@@ -118,7 +118,7 @@ def others(trials: Sequence[str]) -> list[str]:
     return [trial for trial in trials if trial != NAME]
 
 
-def look(recorded: Recorded) -> Looked:
+def look(recorded: RecordedRuns) -> ValueLook:
     """Run the value trial.
 
     Raises:
@@ -129,19 +129,19 @@ def look(recorded: Recorded) -> Looked:
     try:
         ran = recorded.looked(NAME)
     except TargetError as error:
-        return Looked(runner=runner, ran=None, values=WhatIfValues(note=str(error)))
-    looked = Looked(runner=runner, ran=ran, values=seen(runner.folder / ran.session, ran, _table(recorded)))
+        return ValueLook(runner=runner, ran=None, values=WhatIfValues(note=str(error)))
+    looked = ValueLook(runner=runner, ran=ran, values=seen(runner.folder / ran.session, ran, _table(recorded)))
     said = ", ".join(f"{claim.kind} {100 * claim.ratio:.0f} %" for claim in looked.values.claims)
     say(f"values: {looked.values.note or said or 'nothing that need not be computed'}")
     return looked
 
 
-def _table(recorded: Recorded) -> OpTable | None:
+def _table(recorded: RecordedRuns) -> OpTable | None:
     """Op times of the run with captures, if there was one."""
     return next((ran.report.ops for ran in recorded.looks if not ran.kept), None)
 
 
-def seen(session: Path, ran: Ran, table: OpTable | None = None) -> WhatIfValues:
+def seen(session: Path, ran: TrialRun, table: OpTable | None = None) -> WhatIfValues:
     """What the process of a value trial that computes most has seen; ``table``: op times of the unchanged job."""
     found = [(list(one.all(FunctionWatched)), list(one.all(ValueSeen))) for one in open_session(session).workers]
     functions, values = max(found, key=lambda one: sum(function.spent_ns for function in one[0]), default=([], []))
@@ -182,7 +182,7 @@ def _claim(claim: Claim, place: int) -> WhatIfClaim:
     )
 
 
-def _place(place: Place) -> WhatIfPlace:
+def _place(place: LineOps) -> WhatIfPlace:
     file = shown(Path(place.file)) if place.file else ""
     return WhatIfPlace(file=file, line=place.line, function=place.function, ratio=round(place.ratio, 4))
 

@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
     from stepscope.experiments.climb import Kept, Step, Way
     from stepscope.experiments.plan import Candidate
-    from stepscope.experiments.schedule import Experiment, Measured
+    from stepscope.experiments.schedule import Experiment, MeasuredRun
     from stepscope.model.report.whatif import WhatIfReport
-    from stepscope.use_cases.whatif.recorded import Recorded
-    from stepscope.use_cases.whatif.runs import Ran
+    from stepscope.use_cases.whatif.recorded import RecordedRuns
+    from stepscope.use_cases.whatif.runs import TrialRun
 
 
 class RecordedJob:
     """The job, for ``climb``."""
 
-    def __init__(self, recorded: Recorded, candidates: Callable[[str, Kept], Sequence[Candidate]]) -> None:
+    def __init__(self, recorded: RecordedRuns, candidates: Callable[[str, Kept], Sequence[Candidate]]) -> None:
         """``candidates``: what a look at the job with some changes kept suggests."""
         self._recorded = recorded
         self._candidates = candidates
@@ -34,12 +34,12 @@ class RecordedJob:
         """What is to be tried with ``kept`` in effect."""
         return self._candidates(stage, kept)
 
-    def measure(self, stage: str, kept: Kept, trial: str, number: int) -> Measured:
+    def measure(self, stage: str, kept: Kept, trial: str, number: int) -> MeasuredRun:
         """A run of a round."""
         return self._recorded.measured(trial, number, stage=stage, kept=kept)
 
 
-def report(recorded: Recorded, way: Way, *, changed: bool) -> WhatIfReport:
+def report(recorded: RecordedRuns, way: Way, *, changed: bool) -> WhatIfReport:
     """The report of an experiment that went on until it was done."""
     stages = [Stage(found=step.found, name=step.stage, kept=step.kept) for step in way.steps if not step.kept]
     if way.left is not None and not way.kept:
@@ -47,7 +47,7 @@ def report(recorded: Recorded, way: Way, *, changed: bool) -> WhatIfReport:
     return result.build(recorded, stages, way=_way(recorded, way, changed=changed), interrupted=way.interrupted)
 
 
-def _way(recorded: Recorded, way: Way, *, changed: bool) -> WhatIfWay:
+def _way(recorded: RecordedRuns, way: Way, *, changed: bool) -> WhatIfWay:
     return WhatIfWay(
         steps=tuple(_step(recorded, step) for step in way.steps),
         kept=way.kept,
@@ -64,7 +64,7 @@ def _left(way: Way, found: Experiment) -> Stage:
     return Stage(found=found, name=climb.LEFT, kept=way.kept)
 
 
-def _step(recorded: Recorded, step: Step) -> WhatIfStep:
+def _step(recorded: RecordedRuns, step: Step) -> WhatIfStep:
     stage = Stage(found=step.found, name=step.stage, kept=step.kept)
     plain = [ran for ran in recorded.runs if ran.stage == step.stage and not ran.trial]
     return WhatIfStep(
@@ -77,11 +77,11 @@ def _step(recorded: Recorded, step: Step) -> WhatIfStep:
     )
 
 
-def _median_ns(recorded: Recorded, runs: Sequence[Ran]) -> int:
+def _median_ns(recorded: RecordedRuns, runs: Sequence[TrialRun]) -> int:
     return round(median(ran.ns(recorded.measure) for ran in runs))
 
 
-def _total(recorded: Recorded, way: Way, final: Experiment) -> WhatIfResult:
+def _total(recorded: RecordedRuns, way: Way, final: Experiment) -> WhatIfResult:
     """Everything against the job as it was."""
     (arm,) = final.arms
     effect = final.effect(arm)

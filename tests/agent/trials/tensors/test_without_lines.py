@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.agent.trials.run_trial import Trialled, run
 
-from stepscope.agent.trials.tensors.without_lines import Lines
+from stepscope.agent.trials.tensors.without_lines import FileLines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -139,4 +139,4 @@ def test_lines_that_make_no_ops_are_not_reached(armed: Armed) -> None:
 def test_an_argument_that_names_no_lines_is_refused(argument: str) -> None:
     """The message says what was expected."""
     with pytest.raises(ValueError, match="expected FILE:LINE or FILE:FIRST-LAST"):
-        Lines(argument)
+        FileLines(argument)

@@ -8,14 +8,14 @@ import pytest
 from tests.derive.exchanges import US, Exchange, layers
 
 from stepscope.derive.optrace.exchange import transfer_order
-from stepscope.derive.optrace.exchange.transfer_order import Order
+from stepscope.derive.optrace.exchange.transfer_order import DeviceTransfers
 from stepscope.readers import run_metadata
 
 DATA = Path(__file__).parents[3] / "data" / "run-metadata-2.21"
 IN_ORDER, REVERSED = (1_000, 2_000, 3_000, 4_000), (4_000, 3_000, 2_000, 1_000)
 
 
-def of(came: tuple[float, ...], work: float) -> Order:
+def of(came: tuple[float, ...], work: float) -> DeviceTransfers:
     """The order of layers whose weights came so."""
     found = transfer_order.build(layers(came, work))
     assert found is not None

@@ -8,7 +8,7 @@ from tests.detectors.jobs import train_loop
 from stepscope.agent.trials.inputs.edits import Edits
 from stepscope.causes.input.input_bound import Edit, EditKind
 from stepscope.causes.input.source_change import SourceChange
-from stepscope.derive.input.bound import Pace
+from stepscope.derive.input.bound import BatchPace
 from stepscope.derive.view import SessionView
 from stepscope.experiments import interventions
 from stepscope.model.log.events import DatasetMade
@@ -24,7 +24,7 @@ CACHE = SourceChange(kind="insert", made=MAP, text="cache()")
 
 def edit(kind: EditKind, *changes: SourceChange) -> Edit:
     """An edit with its changes of the text."""
-    return Edit(kind=kind, text="", made=None, changes=changes, after=Pace(ns=1.0, binds="cores"))
+    return Edit(kind=kind, text="", made=None, changes=changes, after=BatchPace(ns=1.0, binds="cores"))
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import functools
 import sys
 from typing import TYPE_CHECKING
 
-from stepscope.agent.probes.common import Loop, inputs_of, padding_of, shared
+from stepscope.agent.probes.common import RunningLoop, inputs_of, padding_of, shared
 from stepscope.agent.probes.support import Sites, drop_our_frame, lacking, leading, report, static_leading
 from stepscope.agent.shapes import shape_of, shapes_of
 from stepscope.wire.doing import Doing
@@ -77,7 +77,7 @@ def _wrap(state: AgentState, original: Callable[..., Foreign], role: str) -> Cal
         me = local.me
         outer = me.loop
         flags = 0 if outer is None else int(Flag.NESTED)
-        me.loop = this = Loop(role, now(), outer, name)
+        me.loop = this = RunningLoop(role, now(), outer, name)
         before = doing.begin(what) if what else 0
         if role == "fit":
             with looked:
@@ -115,7 +115,7 @@ def _epochs(args: tuple[Foreign, ...], kwargs: dict[str, Foreign]) -> int:
     return max(0, epochs - first) if isinstance(epochs, int) and isinstance(first, int) else 0
 
 
-def _samples(loop: Loop, args: tuple[Foreign, ...], kwargs: dict[str, Foreign]) -> int:
+def _samples(loop: RunningLoop, args: tuple[Foreign, ...], kwargs: dict[str, Foreign]) -> int:
     if loop.role in ON_BATCH:
         return leading(args[0] if args else kwargs.get("x"))
     return loop.samples * (loop.epochs if loop.role == "fit" else 1)
@@ -185,7 +185,7 @@ def _after_init(state: AgentState, cls: Foreign, look: Callable[[AgentState, For
     state.patch(cls, "__init__", init)
 
 
-def _own_input(loop: Loop, found: dict[str, Foreign]) -> None:
+def _own_input(loop: RunningLoop, found: dict[str, Foreign]) -> None:
     """Note what a loop's own data are, and how often it goes through them."""
     loop.samples, loop.steps = found["samples"], found["steps"]
     if loop.planned:

@@ -14,7 +14,7 @@ import types
 from typing import TYPE_CHECKING
 
 from stepscope.agent.core.weak_ids import WeakIds
-from stepscope.agent.probes.common import OTHER, Loop, shared
+from stepscope.agent.probes.common import OTHER, RunningLoop, shared
 from stepscope.agent.probes.support import drop_our_frame, lacking, leaf, report, user_stack
 from stepscope.wire.kinds import Flag, Kind
 
@@ -38,7 +38,7 @@ class Execution:
         self.batches = batches
         """Batches per call: steps_per_execution."""
 
-    def batches_now(self, loop: Loop | None) -> int:
+    def batches_now(self, loop: RunningLoop | None) -> int:
         """Batches in the call that has just ended: fewer at the end of an epoch whose length is known."""
         if self.batches > 1 and loop is not None and loop.steps:
             return max(1, min(self.batches, loop.steps - loop.batch_at))

@@ -23,7 +23,7 @@ FIRST_NS = 3_000_000_000
 """Delay of the first call after the context exists: early enough to include short jobs."""
 
 
-class Reader:
+class DevicePeaks:
     """Logs the peak of each device when it has risen."""
 
     def __init__(self, state: AgentState, context: ModuleType) -> None:
@@ -67,7 +67,7 @@ def attach(state: AgentState, module: ModuleType) -> None:
     if not hasattr(module, "_context") or not hasattr(getattr(module, "Context", None), "get_memory_info"):
         report(state, "device_memory", "no-memory-info")
         return
-    state.hooks.on_tick(Reader(state, module).tick)
+    state.hooks.on_tick(DevicePeaks(state, module).tick)
     report(state, "device_memory")
 
 

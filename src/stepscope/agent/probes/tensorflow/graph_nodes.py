@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from stepscope.agent.core.weak_ids import WeakIds
-from stepscope.agent.graphs.node_reader import Reader
+from stepscope.agent.graphs.node_reader import GraphReader
 from stepscope.agent.probes.common import shared
 from stepscope.agent.probes.support import drop_our_frame, lacking, report
 
@@ -27,7 +27,7 @@ def attach(state: AgentState, module: Foreign) -> None:
     if not why:
         common = shared(state)
         state.patch(cls, "_create_op_helper", _wrap(state, cls.__dict__["_create_op_helper"]))
-        common.reader = reader = Reader(state, common.lines, common.graphs, WeakIds())
+        common.reader = reader = GraphReader(state, common.lines, common.graphs, WeakIds())
         state.hooks.on_tick(reader.errand)
         state.hooks.on_finish(state.guard("graph_nodes.finish")(reader.finish))
     report(state, "graph_nodes", why)

@@ -15,7 +15,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from stepscope.agent.capture.orders import RUN_METADATA
-from stepscope.agent.capture.runs import Runs
+from stepscope.agent.capture.runs import SessionRuns
 from stepscope.agent.core import frames
 from stepscope.agent.core.feeds import Feeds
 from stepscope.agent.core.weak_ids import WeakIds
@@ -63,7 +63,7 @@ class Fetches:
         self._sites: dict[tuple[str, tuple[str, ...]], Sites] = {}
         self._texts = WeakIds()
         """Hooks -> (last fetches, their text)."""
-        self.tracing = Runs(state)
+        self.tracing = SessionRuns(state)
         self.recording = False
         """Whether the program has the newest run traced (RunOptions), which takes as long as a profiler."""
         self._changes = 0

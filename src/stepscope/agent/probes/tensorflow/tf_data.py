@@ -10,7 +10,7 @@ import functools
 from typing import TYPE_CHECKING
 
 from stepscope.agent.inputs import CALLS
-from stepscope.agent.probes.common import Consumed, Loop, inputs_of, padding_of, shared
+from stepscope.agent.probes.common import ConsumedIterator, RunningLoop, inputs_of, padding_of, shared
 from stepscope.agent.probes.sources import user_source
 from stepscope.agent.probes.support import (
     defined,
@@ -42,7 +42,7 @@ UNKNOWN = -2
 INFINITE = -1
 
 
-class Made:
+class MadeDataset:
     """A dataset that was constructed."""
 
     __slots__ = ("batch", "cardinality", "identity", "place")
@@ -74,7 +74,7 @@ def _wrap_init(state: AgentState, original: Callable[..., Foreign], module: Fore
     eager = eager_test()
     padding = padding_of(state)
     adapter_class = getattr(module, "DatasetV1Adapter", ())
-    repeats: dict[tuple[Foreign, ...], Made] = {}
+    repeats: dict[tuple[Foreign, ...], MadeDataset] = {}
 
     def tell(dataset: Foreign) -> None:
         if adapter_class and isinstance(dataset, adapter_class):
@@ -93,7 +93,7 @@ def _wrap_init(state: AgentState, original: Callable[..., Foreign], module: Fore
         identity = state.new_id("dataset")
         batch = _batch(dataset, cls, inputs)
         cardinality = _cardinality(dataset, cls, inputs, eager=eager())
-        made = Made(identity, leaf(stack), batch, cardinality)
+        made = MadeDataset(identity, leaf(stack), batch, cardinality)
         datasets.set(dataset, made)
         if key is not None and len(repeats) < MAX_DATASETS:
             repeats[key] = made
@@ -132,7 +132,7 @@ def _in_memory(tensor: Foreign) -> object:
     return read() if read is not None and tensor.dtype.is_integer and "CPU" in tensor.device else tensor
 
 
-def _construction(loop: Loop | None, cls: str, inputs: list[Made]) -> tuple[Foreign, ...] | None:
+def _construction(loop: RunningLoop | None, cls: str, inputs: list[MadeDataset]) -> tuple[Foreign, ...] | None:
     """Key that equates a dataset made inside a loop with one of an earlier call of that loop from the same line.
 
     A program that calls predict for every row makes thirteen datasets each time: they are logged once.
@@ -203,7 +203,7 @@ def _own_batch(dataset: Foreign) -> int:
     return _number(getattr(dataset, "_batch_size", None), 0)
 
 
-def _batch(dataset: Foreign, cls: str, inputs: list[Made]) -> int:
+def _batch(dataset: Foreign, cls: str, inputs: list[MadeDataset]) -> int:
     """Elements per output batch: of the last batch() upstream, else 0."""
     own = _own_batch(dataset)
     if own > 0:
@@ -213,7 +213,7 @@ def _batch(dataset: Foreign, cls: str, inputs: list[Made]) -> int:
     return next((m.batch for m in inputs if m.batch), 0)
 
 
-def _cardinality(dataset: Foreign, cls: str, inputs: list[Made], *, eager: bool) -> int:
+def _cardinality(dataset: Foreign, cls: str, inputs: list[MadeDataset], *, eager: bool) -> int:
     """tf.data's cardinality, from what Python already knows: runs no op. -1 infinite, -2 unknown."""
     if eager and cls in SOURCES:
         return SOURCES[cls](dataset)
@@ -295,7 +295,7 @@ def attach_iterators(state: AgentState, module: Foreign) -> None:
 
 def _wrap_iterator(state: AgentState, original: Callable[..., Foreign]) -> Callable[..., Foreign]:
     common = shared(state)
-    repeats: dict[tuple[int, int], Consumed] = {}
+    repeats: dict[tuple[int, int], ConsumedIterator] = {}
     eager = eager_test()
 
     def tell(iterator: Foreign, dataset: Foreign) -> None:
@@ -304,7 +304,7 @@ def _wrap_iterator(state: AgentState, original: Callable[..., Foreign]) -> Calla
         key = (loop.name, made.identity) if loop is not None and made is not None and loop.role != "fit" else None
         again = repeats.get(key) if key is not None else None
         if again is not None:
-            consumed = Consumed(again.identity, again.name)
+            consumed = ConsumedIterator(again.identity, again.name)
             consumed.told = True
             common.iterators.set(iterator, consumed)
             return
@@ -312,7 +312,7 @@ def _wrap_iterator(state: AgentState, original: Callable[..., Foreign]) -> Calla
         file, function, line = leaf(stack)
         identity = state.new_id("iterator")
         name = state.name(("next", file, line), "next", call_file=file, call_line=line, call_function=function)
-        consumed = Consumed(identity, name)
+        consumed = ConsumedIterator(identity, name)
         common.iterators.set(iterator, consumed)
         if key is not None and len(repeats) < MAX_DATASETS:
             repeats[key] = consumed

@@ -12,9 +12,9 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from stepscope.agent.probes.common import Consumed, Loop, shared
+from stepscope.agent.probes.common import ConsumedIterator, RunningLoop, shared
 from stepscope.agent.probes.support import report
-from stepscope.wire.spent import Spent
+from stepscope.wire.spent import SpentTime
 
 if TYPE_CHECKING:
     from stepscope.agent.core.foreign import Foreign
@@ -40,7 +40,7 @@ RESOURCE = "_iterator_resource"
 """Attribute with an iterator's resource. Distributed iterators have none; their first device's iterator stands in."""
 
 
-class Reader:
+class ModelReader:
     """Reads models of iterators; all its state belongs to one process."""
 
     def __init__(self, state: AgentState, operation: Foreign) -> None:
@@ -49,7 +49,7 @@ class Reader:
         self._common = shared(state)
         self._began = 0
         self._first_of_pair: dict[int, int] = {}
-        self._spent = Spent()
+        self._spent = SpentTime()
 
     def tick(self, now_ns: int) -> None:
         """Read every iterator that is due, on the agent's thread. Executions are not counted in a gap."""
@@ -85,7 +85,7 @@ class Reader:
                 return False
         return True
 
-    def _due(self, consumed: Consumed, now_ns: int) -> bool:
+    def _due(self, consumed: ConsumedIterator, now_ns: int) -> bool:
         if not self._began:
             self._began = now_ns
         if not consumed.reads:
@@ -99,7 +99,7 @@ class Reader:
             return self._due_when_calm(consumed, now_ns)
         return due
 
-    def _due_when_calm(self, consumed: Consumed, now_ns: int) -> bool:
+    def _due_when_calm(self, consumed: ConsumedIterator, now_ns: int) -> bool:
         """Whether a read is due in the calm phase: reads come in pairs, so that neighbours can be subtracted."""
         first = self._first_of_pair.pop(consumed.identity, None)
         if first is not None:
@@ -109,7 +109,7 @@ class Reader:
         self._first_of_pair[consumed.identity] = now_ns
         return True
 
-    def loop_ends(self, loop: Loop | None) -> None:
+    def loop_ends(self, loop: RunningLoop | None) -> None:
         """Read, on the training thread, when an epoch or a loop ends: the iterator may be gone at the next tick."""
         if loop is None or loop.role != "fit":
             return
@@ -126,7 +126,7 @@ class Reader:
     def _affordable(self, now_ns: int, ratio: float) -> bool:
         return self._spent.ns <= FREE_NS + ratio * (now_ns - self._began)
 
-    def _read(self, iterator: Foreign, consumed: Consumed, *, sets_up: bool = False) -> None:
+    def _read(self, iterator: Foreign, consumed: ConsumedIterator, *, sets_up: bool = False) -> None:
         """Read and log one model; repeat if a call began or ended meanwhile. ``sets_up``: the first, on our thread."""
         used = time.thread_time_ns()
         line: dict[str, Foreign] = {"t": "itermodel", "iterator": consumed.identity}
@@ -169,7 +169,7 @@ def attach(state: AgentState, module: Foreign) -> None:
         value = tensor._numpy_internal()
         return value if isinstance(value, bytes) else bytes(value.item())
 
-    reader = Reader(state, read)
+    reader = ModelReader(state, read)
     shared(state).read_models = state.guard("tf_data_model.loop")(reader.loop_ends)
     shared(state).models_now = state.guard("tf_data_model.now")(reader.now)
     state.hooks.on_tick(reader.tick)
@@ -183,14 +183,14 @@ def _tell_absence(state: AgentState) -> None:
     common = shared(state)
     once = [True]
 
-    def say(consumed: Consumed) -> None:
+    def say(consumed: ConsumedIterator) -> None:
         try:
             once.pop()  # two threads may get here
         except IndexError:
             return
         state.log({"t": "itermodel", "at": state.now(), "iterator": consumed.identity, "error": "no-op"})
 
-    def loop_ends(loop: Loop | None) -> None:
+    def loop_ends(loop: RunningLoop | None) -> None:
         if loop is not None and loop.role == "fit" and loop.consumed:
             say(loop.consumed[0])
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.agent.core import frames
 from stepscope.agent.core.weak_ids import WeakIds
-from stepscope.agent.trials.support import DATASETS, Given, called_by_program, replace
+from stepscope.agent.trials.support import DATASETS, NamedArguments, called_by_program, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,14 +55,14 @@ class Remake:
         """``changed``: arguments that are others. Raises what the transformation raises."""
         if not changed:
             return self._original(dataset, *self._args, **self._kwargs)
-        given = Given(self._original, (dataset, *self._args), self._kwargs)
+        given = NamedArguments(self._original, (dataset, *self._args), self._kwargs)
         for name, value in changed.items():
             given.set(name, value)
         args, kwargs = given.call
         return self._original(*args, **kwargs)
 
 
-class Chains:
+class DatasetChains:
     """What the program called to make each of its datasets."""
 
     def __init__(self) -> None:

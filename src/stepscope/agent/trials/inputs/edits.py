@@ -16,7 +16,7 @@ import re
 from typing import TYPE_CHECKING
 
 from stepscope.agent.trials.inputs import feeds, held
-from stepscope.agent.trials.inputs.chain import SOURCE, Chains
+from stepscope.agent.trials.inputs.chain import SOURCE, DatasetChains
 from stepscope.agent.trials.inputs.pipelines import AUTOTUNE, filled
 
 if TYPE_CHECKING:
@@ -120,11 +120,11 @@ class Edits:
 
 def targets(effect: Effect) -> list[tuple[str, Callable[[AgentState, Foreign], object]]]:
     """Where it gets hold."""
-    edits, chains = Edits(effect.argument), Chains()
+    edits, chains = Edits(effect.argument), DatasetChains()
     return [*chains.targets, *feeds.targets(effect, functools.partial(_edited, effect, edits, chains))]
 
 
-def _edited(effect: Effect, edits: Edits, chains: Chains, dataset: Foreign) -> Foreign:
+def _edited(effect: Effect, edits: Edits, chains: DatasetChains, dataset: Foreign) -> Foreign:
     """``dataset`` with the edits, its caches full; None if that cannot be."""
     made, calls = chains.calls(dataset)
     missing = edits.missing(calls)

@@ -72,7 +72,7 @@ def _pulling(effect: Effect, original: Foreign, batches: Callable[[], int]) -> F
     return step
 
 
-class Kept:
+class KeptResults:
     """Results of a compiled function, by the shape of its call."""
 
     __slots__ = ("calls", "results")
@@ -88,10 +88,10 @@ def _attach_calls(effect: Effect, state: AgentState, module: Foreign) -> None:
     inside: list[bool] = []
 
     def kept_of(function: Foreign) -> Foreign:
-        """Its ``Kept``; False if the function is not the program's own."""
+        """Its ``KeptResults``; False if the function is not the program's own."""
         found = known.get(function)
         if found is None:
-            found = Kept() if is_own(function.python_function) else False
+            found = KeptResults() if is_own(function.python_function) else False
             known.set(function, found)
         return found
 

@@ -9,8 +9,8 @@ import time
 from typing import TYPE_CHECKING
 
 from stepscope.agent.trials.inputs import feeds, held
-from stepscope.agent.trials.inputs.chain import Chains
-from stepscope.agent.trials.support import DATASETS, Given, called_by_program, replace
+from stepscope.agent.trials.inputs.chain import DatasetChains
+from stepscope.agent.trials.support import DATASETS, NamedArguments, called_by_program, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +35,7 @@ def targets(effect: Effect) -> list[tuple[str, Attach]]:
         return feeds.targets(effect, functools.partial(_prefetched, effect))
     if effect.name == "private-threads":
         return feeds.targets(effect, functools.partial(_apart, effect))
-    chains = Chains()
+    chains = DatasetChains()
     return [*chains.targets, *feeds.targets(effect, functools.partial(_cached, effect, chains))]
 
 
@@ -44,7 +44,7 @@ def _attach_maps(effect: Effect, state: AgentState, module: Foreign) -> None:
         def map_(*args: Foreign, **kwargs: Foreign) -> Foreign:
             if called_by_program():
                 with effect.wall:
-                    given = Given(original, args, kwargs)
+                    given = NamedArguments(original, args, kwargs)
                     if given.get("num_parallel_calls") is None and not given.get("synchronous"):
                         given.set("num_parallel_calls", AUTOTUNE)
                         args, kwargs = given.call
@@ -82,7 +82,7 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _cached(effect: Effect, chains: Chains, dataset: Foreign) -> Foreign:
+def _cached(effect: Effect, chains: DatasetChains, dataset: Foreign) -> Foreign:
     """``dataset`` with a full cache after its last map; None if that cannot be."""
     above: list[Callable[..., Foreign]] = []
     known = chains.last(dataset)

@@ -63,7 +63,7 @@ def targets(effect: Effect) -> list[tuple[str, Callable[[AgentState, Foreign], o
     return [*xla.targets(Effect(effect.state, "xla-off")), (FUNCTIONS, functions), (SESSIONS, sessions)]
 
 
-class Counted:
+class FunctionCalls:
     """Calls of one function."""
 
     def __init__(self, key: str) -> None:
@@ -89,7 +89,7 @@ class ValueTrial:
     def __init__(self, effect: Effect) -> None:
         self.effect = effect
         self.digests = Digests(effect)
-        self.counted: dict[str, Counted] = {}
+        self.counted: dict[str, FunctionCalls] = {}
         self._names = WeakIds()
         self._numbers = itertools.count(1)
         self._began_s = self._watch_s = 0.0
@@ -103,7 +103,7 @@ class ValueTrial:
         """A call by the program. ``again``: makes a function that does it again with the same batch."""
         counted = self.counted.get(key)
         if counted is None and len(self.counted) < MOST_FUNCTIONS:
-            counted = self.counted[key] = Counted(key)
+            counted = self.counted[key] = FunctionCalls(key)
         if counted is None or self._done:
             return call()
         began = time.monotonic()
@@ -122,18 +122,18 @@ class ValueTrial:
             self._decide(counted, phase)
         return result
 
-    def _phase(self, counted: Counted) -> str:
+    def _phase(self, counted: FunctionCalls) -> str:
         if self._watch_s:
             return WATCHING
         return AS_IT_COMES if counted.calls <= STEPS else OFF
 
-    def _begin(self, counted: Counted, phase: str, arguments: Foreign) -> None:
+    def _begin(self, counted: FunctionCalls, phase: str, arguments: Foreign) -> None:
         call = self.digests.call = WatchedCall(counted.key, next(self._numbers), phase)
         if phase != OFF:
             with self.effect.wall:
                 self._see_arguments(counted, call, arguments)
 
-    def _see_arguments(self, counted: Counted, call: WatchedCall, arguments: Foreign) -> None:
+    def _see_arguments(self, counted: FunctionCalls, call: WatchedCall, arguments: Foreign) -> None:
         for place, value in enumerate(itertools.islice(_arrays(arguments), ARGUMENTS)):
             watched = counted.arguments.get(place)
             if watched is None:
@@ -142,7 +142,7 @@ class ValueTrial:
                 self.digests.watched.append(watched)
             self.digests.see_argument(watched, call, value)
 
-    def _same_batch(self, counted: Counted, again: Foreign) -> None:
+    def _same_batch(self, counted: FunctionCalls, again: Foreign) -> None:
         """Call it again with the batch held."""
         self.digests.off = True
         counted.why = "its batch cannot be held"
@@ -166,7 +166,7 @@ class ValueTrial:
 
     # -- its end ----------------------------------------------------------------------------------------------------
 
-    def _decide(self, counted: Counted, phase: str) -> None:
+    def _decide(self, counted: FunctionCalls, phase: str) -> None:
         if phase == WATCHING:
             self._watched_calls += 1
             self._done = self._watched_calls >= WATCH_CALLS or self._recurs(counted)
@@ -184,7 +184,7 @@ class ValueTrial:
         held = [one.is_held for one in self.counted.values() if one.spent_s >= least and one.calls > 1]
         return elapsed >= LEAST_S and (all(held) or (elapsed > ENOUGH_S and any(held)))
 
-    def _recurs(self, counted: Counted) -> bool:
+    def _recurs(self, counted: FunctionCalls) -> bool:
         """Whether most rows of the newest batches were in earlier ones."""
         batches = [one.recurring[-NEWEST:] for one in self.digests.watched if one.key == counted.key and one.recurring]
         return any(len(last) == NEWEST and min(last) >= RECURS for last in batches) and self._watched_calls >= STEPS
@@ -214,7 +214,7 @@ class ValueTrial:
             for counted in list(self.counted.values()):
                 self.effect.state.log(self._line(counted, at))
 
-    def _line(self, counted: Counted, at: int) -> dict[str, object]:
+    def _line(self, counted: FunctionCalls, at: int) -> dict[str, object]:
         """The line of one function."""
         inputs = [one for one in self.digests.watched if one.key == counted.key and (one.rows or not one.type)]
         recurring = [max(one.recurring[-NEWEST:], default=0.0) for one in inputs if one.rows]

@@ -55,7 +55,7 @@ DEPTH = 400
 """Frames looked at for each op."""
 
 
-class Lines:
+class FileLines:
     """Lines of one file of the program."""
 
     def __init__(self, argument: str) -> None:
@@ -120,7 +120,7 @@ class Lines:
 
 def targets(effect: Effect) -> list[tuple[str, Callable[[AgentState, Foreign], object]]]:
     """Where it gets hold: the creation of ops, and what a tape learns of their gradients."""
-    lines = Lines(effect.argument)
+    lines = FileLines(effect.argument)
     effect.missed("no compiled function of the program has ops of %s" % effect.argument)
     fills = filled.Fills()
     return [
@@ -129,7 +129,7 @@ def targets(effect: Effect) -> list[tuple[str, Callable[[AgentState, Foreign], o
     ]
 
 
-def _attach(effect: Effect, lines: Lines, fills: filled.Fills, state: AgentState, module: Foreign) -> None:
+def _attach(effect: Effect, lines: FileLines, fills: filled.Fills, state: AgentState, module: Foreign) -> None:
     del module
     layer, built = shared(state).lines, owners_of(state).places
 

@@ -90,7 +90,7 @@ OWN = (Tag.MODEL, Tag.LAYER, Tag.OPTIMIZER, Tag.UNKNOWN, Tag.FUNCTION, Tag.VARIA
 BEHAVIOUR = "All calls share it: its variables are made once."
 
 
-class Made(Struct, frozen=True):
+class FunctionMade(Struct, frozen=True):
     """A place where a tf.function is made."""
 
     node: ast.AST
@@ -153,7 +153,7 @@ def _check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
         )
 
 
-def _hit(ctx: Context, made: Made, loop: Loop, text: str, *, info: bool) -> Hit:
+def _hit(ctx: Context, made: FunctionMade, loop: Loop, text: str, *, info: bool) -> Hit:
     return ctx.hit(
         made.node,
         text,
@@ -164,12 +164,12 @@ def _hit(ctx: Context, made: Made, loop: Loop, text: str, *, info: bool) -> Hit:
     )
 
 
-def _acts(ctx: Context, made: Made) -> bool:
+def _acts(ctx: Context, made: FunctionMade) -> bool:
     """Whether each trace has a visible effect: prints, appends."""
     return traces_act(ctx, made.node)
 
 
-def _out(ctx: Context, made: Made) -> FixPlan | None:
+def _out(ctx: Context, made: FunctionMade) -> FixPlan | None:
     """Move the function above the enclosing one."""
     statement = made.node if isinstance(made.node, ast.FunctionDef) else ctx.parent(made.node)
     if made.kept or not made.name or not isinstance(statement, ast.stmt) or _acts(ctx, made):
@@ -177,21 +177,21 @@ def _out(ctx: Context, made: Made) -> FixPlan | None:
     return hoisting.out_of_function(ctx, statement, f"Make {made.name} once", BEHAVIOUR)
 
 
-def _made(ctx: Context, node: ast.AST) -> Made | None:
+def _made(ctx: Context, node: ast.AST) -> FunctionMade | None:
     """The tf.function that a node makes: a decorated function, ``g = tf.function(f)`` or ``tf.function(f)(x)``."""
     if isinstance(node, ast.FunctionDef):
         function = ctx.engine.names.function(ctx.module, node)
         if function.cls is not None or ctx.functions.graph_decorator(function) is None:
             return None
-        return Made(node, node.name, *_uses(ctx, node, node.name))
+        return FunctionMade(node, node.name, *_uses(ctx, node, node.name))
     parent = ctx.parent(node)
     if not isinstance(node, ast.Call) or not _makes(ctx, node):
         return None
     if isinstance(parent, ast.Call) and parent.func is node:
-        return Made(node, "", (parent,), kept=False) if _in_plain_statement(ctx, parent) else None
+        return FunctionMade(node, "", (parent,), kept=False) if _in_plain_statement(ctx, parent) else None
     named = isinstance(parent, ast.Assign) and len(parent.targets) == 1 and parent.value is node
     if isinstance(parent, ast.Assign) and named and isinstance(parent.targets[0], ast.Name):
-        return Made(node, parent.targets[0].id, *_uses(ctx, parent, parent.targets[0].id))
+        return FunctionMade(node, parent.targets[0].id, *_uses(ctx, parent, parent.targets[0].id))
     return None
 
 
@@ -234,7 +234,7 @@ def _uses(ctx: Context, node: ast.stmt, name: str) -> tuple[tuple[ast.Call, ...]
     return tuple(calls), kept
 
 
-def _captures_own(ctx: Context, made: Made, loop: Loop) -> bool:
+def _captures_own(ctx: Context, made: FunctionMade, loop: Loop) -> bool:
     """Whether it needs something made in the iteration that cannot be an argument."""
     function = ctx.engine.names.function(ctx.module, made.node) if isinstance(made.node, ast.FunctionDef) else None
     if function is None and isinstance(made.node, ast.Call):
@@ -260,7 +260,7 @@ def _own(ctx: Context, name: str, loop: Loop) -> bool:
     return False
 
 
-def _in_loop_of_its_own(ctx: Context, made: Made, loop: Loop | None) -> bool:
+def _in_loop_of_its_own(ctx: Context, made: FunctionMade, loop: Loop | None) -> bool:
     """Whether it is called in a loop inside the one that repeats its making."""
     for call in made.calls:
         for inner in ctx.loops.around(call, calls=False):
@@ -276,7 +276,7 @@ def _loops_itself(outer: Function) -> bool:
     return any(isinstance(part, (ast.For, ast.While)) for node in outer.body for part in ast.walk(node))
 
 
-def _arguments_differ(ctx: Context, made: Made, outer: Function, loop: Loop) -> bool:
+def _arguments_differ(ctx: Context, made: FunctionMade, outer: Function, loop: Loop) -> bool:
     """Whether it captures a parameter of the enclosing function that may be a different model or function each time."""
     function = ctx.engine.names.function(ctx.module, made.node) if isinstance(made.node, FUNCTIONS) else None
     if function is None and isinstance(made.node, ast.Call):

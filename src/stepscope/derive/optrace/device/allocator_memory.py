@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MAX_HOLDERS = 20
 
 
-class Holder(Struct, frozen=True, kw_only=True):
+class LiveMemory(Struct, frozen=True, kw_only=True):
     """Memory of an op that was live at the peak."""
 
     op: str
@@ -49,7 +49,7 @@ class Timeline(Struct, frozen=True, kw_only=True):
     """Highest ``live_bytes`` of the process, also before the trace."""
     peak: int
     """Position of the peak within the trace."""
-    holders: tuple[Holder, ...]
+    holders: tuple[LiveMemory, ...]
     """Blocks live at the peak and allocated within the trace, largest first."""
     before_bytes: int
     """Bytes live at the peak and allocated before the trace."""
@@ -126,7 +126,7 @@ def _held(address: I64, size: I64, sign: I64, until: int) -> dict[int, tuple[int
     return held
 
 
-def _holders(held: dict[int, tuple[int, int]], ops: list[int], texts: tuple[str, ...]) -> tuple[Holder, ...]:
+def _holders(held: dict[int, tuple[int, int]], ops: list[int], texts: tuple[str, ...]) -> tuple[LiveMemory, ...]:
     sums: dict[str, tuple[int, int]] = {}
     for event, size in held.values():
         name = texts[ops[event]] if ops[event] >= 0 else ""
@@ -135,5 +135,5 @@ def _holders(held: dict[int, tuple[int, int]], ops: list[int], texts: tuple[str,
     found = []
     for name, (size, blocks) in sums.items():
         op, kind = parse_op(name) or (name, "")
-        found.append(Holder(op=op, type=kind, bytes=size, blocks=blocks))
+        found.append(LiveMemory(op=op, type=kind, bytes=size, blocks=blocks))
     return tuple(sorted(found, key=lambda h: -h.bytes))

@@ -54,7 +54,7 @@ class Parameter(Struct, frozen=True, kw_only=True):
     """Number of runs in which it came before a more urgent one."""
 
 
-class Order(Struct, frozen=True, kw_only=True):
+class DeviceTransfers(Struct, frozen=True, kw_only=True):
     """The transfers to the device that computes."""
 
     device: str
@@ -95,7 +95,7 @@ class _Run(Struct, frozen=True, kw_only=True):
     gain_ns: float
 
 
-def build(trace: OpTrace) -> Order | None:
+def build(trace: OpTrace) -> DeviceTransfers | None:
     """The order of the transfers to the device whose ops take the most time; None if fewer than two came."""
     graphs = list(step_graph.build(trace, MOST_RUNS))
     if not graphs:
@@ -111,7 +111,7 @@ def build(trace: OpTrace) -> Order | None:
     large = [_mean(key, seen) for key, seen in found.items() if not seen[0][0].small]
     if len(large) <= 1:
         return None
-    return Order(
+    return DeviceTransfers(
         device=trace.planes[plane].name,
         runs=len(runs),
         parameters=tuple(sorted(large, key=lambda one: -one.after_ns)),

@@ -106,7 +106,7 @@ _BY_CATEGORY = {
 }
 
 
-class Runs:
+class ExecutorRuns:
     """Runs of the executor, read on request."""
 
     def __init__(self, trace: OpTrace, nesting: Nesting, told: Bool) -> None:
@@ -157,7 +157,7 @@ class Domain(Struct, frozen=True, kw_only=True):
     """The enclosing event, -1 for none."""
     of_input: Bool
     """Whether it works for the input pipeline. Waiting for the pipeline (``GET_NEXT``) does not count."""
-    runs: Runs
+    runs: ExecutorRuns
     activity: I8
     """``Activity``."""
     blocked: Bool
@@ -196,7 +196,7 @@ def build(trace: OpTrace, beside: Bool | None = None) -> Domain:
     marks = take(metas.marks, events.meta)
     marks *= host
     captured = marks & _CAPTURED_MARK != 0
-    runs = Runs(trace, nesting, marks & _TOLD_MARK != 0)
+    runs = ExecutorRuns(trace, nesting, marks & _TOLD_MARK != 0)
     of_input = marks & (_STAGE_MARK | _CAPTURED_MARK) != 0
     if captured.any():
         of_input |= runs.shared_with(np.flatnonzero(captured)) & host & (marks & _GET_NEXT_MARK == 0)

@@ -30,7 +30,7 @@ _LANE = re.compile(r" \(\d+\)$")
 """End of the name of a thread's further lines, for events that overlap (``readers.chrome.trace_lanes``)."""
 
 
-class Beside(Struct, frozen=True, kw_only=True):
+class ThreadActivity(Struct, frozen=True, kw_only=True):
     """What another thread does during some times."""
 
     thread: str
@@ -59,7 +59,7 @@ def beside(trace: OpTrace, line: int) -> Bool | None:
     return found
 
 
-def busiest(trace: OpTrace, others: Bool, windows: Intervals) -> Beside | None:
+def busiest(trace: OpTrace, others: Bool, windows: Intervals) -> ThreadActivity | None:
     """The thread, of those that do not work for the steps, whose ops fill most of some times; None if there is none."""
     total, best = intervals.total(windows), None
     ops = others & take(trace.metas.category == Category.OP, trace.events.meta)
@@ -74,7 +74,9 @@ def busiest(trace: OpTrace, others: Bool, windows: Intervals) -> Beside | None:
         name = trace.strings[trace.metas.op_name[most]]
         if best is None or busy / total > best.ratio:
             thread = _LANE.sub("", line.name)
-            best = Beside(thread=f"thread {thread}" if thread.isdigit() else thread, op=name, ratio=float(busy) / total)
+            best = ThreadActivity(
+                thread=f"thread {thread}" if thread.isdigit() else thread, op=name, ratio=float(busy) / total
+            )
     return best
 
 

@@ -38,7 +38,7 @@ class Peak(Struct, frozen=True, kw_only=True):
         return self.flops_per_s / self.bytes_per_s
 
 
-class Placed(Struct, frozen=True, kw_only=True):
+class RooflinePoint(Struct, frozen=True, kw_only=True):
     """One op under the roofline; means over its runs."""
 
     name: str
@@ -67,7 +67,7 @@ def peak(plane: Plane) -> Peak | None:
     return Peak(flops_per_s=1e12 * flops, bytes_per_s=1e9 * memory)
 
 
-def build(trace: OpTrace, device: int, periods: Periods) -> tuple[Placed, ...]:
+def build(trace: OpTrace, device: int, periods: Periods) -> tuple[RooflinePoint, ...]:
     """The ops of a device with known work, most time first."""
     top = peak(trace.planes[device])
     if top is None:
@@ -83,11 +83,11 @@ def build(trace: OpTrace, device: int, periods: Periods) -> tuple[Placed, ...]:
     return tuple(sorted(found, key=lambda p: -p.dur_ns * p.calls))
 
 
-def _placed(trace: OpTrace, meta: int, rows: I64, flops: I64, moved: I64, top: Peak) -> Placed:
+def _placed(trace: OpTrace, meta: int, rows: I64, flops: I64, moved: I64, top: Peak) -> RooflinePoint:
     dur = float(trace.events.dur_ns[rows].mean())
     work, traffic = float(flops.mean()), float(moved.mean())
     compute_s, memory_s = work / top.flops_per_s, traffic / top.bytes_per_s
-    return Placed(
+    return RooflinePoint(
         name=trace.strings[trace.metas.op_name[meta]] or trace.strings[trace.metas.name[meta]],
         type=trace.strings[trace.metas.op_type[meta]],
         calls=len(rows),

@@ -60,7 +60,7 @@ class Arrow(Struct, kw_only=True):
     """Time of the critical path in the ops that it leads to; 0: it is not on the path."""
 
 
-class Folded(Struct, frozen=True, kw_only=True):
+class FoldedGraph(Struct, frozen=True, kw_only=True):
     """What is to be drawn."""
 
     items: tuple[Item, ...]
@@ -122,7 +122,7 @@ def _holds_layers(scopes: Scopes, group: int) -> bool:
     return any(scopes.groups[inner].kind == "layer" for inner in scopes.groups[group].groups)
 
 
-def build(graph: OpGraph, scopes: Scopes, sums: Sums, opened: Collection[int]) -> Folded:
+def build(graph: OpGraph, scopes: Scopes, sums: Sums, opened: Collection[int]) -> FoldedGraph:
     """What is seen of a graph with these groups open. A group is only open if all groups around it are."""
     left = 0
     items: list[Item] = []
@@ -172,7 +172,7 @@ def build(graph: OpGraph, scopes: Scopes, sums: Sums, opened: Collection[int]) -
             )
     chains = _chains(graph, scopes, of_group, of_node)
     arrows = _arrows(graph, chains)
-    return Folded(items=tuple(items), arrows=arrows, opened=frozenset(accepted), left_folded=left)
+    return FoldedGraph(items=tuple(items), arrows=arrows, opened=frozenset(accepted), left_folded=left)
 
 
 def _chains(graph: OpGraph, scopes: Scopes, of_group: dict[int, int], of_node: dict[int, int]) -> list[tuple[int, ...]]:

@@ -15,7 +15,7 @@ from stepscope.derive.optrace.opgraph import layered
 from stepscope.derive.optrace.opgraph.scopes import ROOT
 
 if TYPE_CHECKING:
-    from stepscope.derive.optrace.opgraph.folding import Folded
+    from stepscope.derive.optrace.opgraph.folding import FoldedGraph
     from stepscope.derive.optrace.opgraph.layered import BoxPlaces, Point
 
 BOX = (214.0, 44.0)
@@ -40,7 +40,7 @@ class Picture(Struct, frozen=True, kw_only=True):
     height: float
 
 
-def build(folded: Folded) -> Picture:
+def build(folded: FoldedGraph) -> Picture:
     """Place everything, from the innermost boxes outwards."""
     members: dict[int, list[int]] = defaultdict(list)
     group_of = {item.group: at for at, item in enumerate(folded.items) if item.group > ROOT}
@@ -85,7 +85,7 @@ def build(folded: Folded) -> Picture:
     )
 
 
-def _of(folded: Folded, members: list[int], arrows: list[int], sizes: dict[int, Point]) -> BoxPlaces:
+def _of(folded: FoldedGraph, members: list[int], arrows: list[int], sizes: dict[int, Point]) -> BoxPlaces:
     """The drawing of the members of one group."""
     position = {at: i for i, at in enumerate(members)}
     pairs = [(position[folded.arrows[a].source], position[folded.arrows[a].target]) for a in arrows]

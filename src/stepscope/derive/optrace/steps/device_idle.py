@@ -31,7 +31,7 @@ class Gap(Struct, frozen=True, kw_only=True):
     """What the host did most of the time, one of ``step_parts.PARTS``."""
 
 
-class Idle(Struct, frozen=True, kw_only=True):
+class DeviceIdle(Struct, frozen=True, kw_only=True):
     """Idle times of one device within the steps. Ratios are shares of the steps' time."""
 
     ratio: float
@@ -48,7 +48,7 @@ class Idle(Struct, frozen=True, kw_only=True):
 MAX_GAPS = 20
 
 
-def build(breakdown: Breakdown) -> Idle:
+def build(breakdown: Breakdown) -> DeviceIdle:
     """Idle times of the device of a breakdown."""
     times = idle_times(breakdown)
     wall = breakdown.wall_ns
@@ -56,7 +56,7 @@ def build(breakdown: Breakdown) -> Idle:
     shares = {part: breakdown.ratio(part) for part in rest}
     lo, hi = times
     longest = np.argsort(lo - hi, kind="stable")[:MAX_GAPS]
-    return Idle(
+    return DeviceIdle(
         ratio=intervals.total(times) / wall if wall else 0.0,
         by_part=dict(sorted(((p, r) for p, r in shares.items() if r > 0), key=lambda item: -item[1])),
         host_ratio=sum(share for part, share in shares.items() if part != "device-gap"),
