@@ -44,6 +44,14 @@ def _is_there(path: Path) -> bool:
     return path.exists() or any(path.with_name(path.name + suffix).exists() for suffix in (".py", ".ts", ".tsx"))
 
 
+def test_where_to_look_names_what_exists() -> None:
+    """Files and folders, below ours or in the repository."""
+    text = (ROOT / "docs" / "where-to-look.md").read_text(encoding="utf-8")
+    paths = re.findall(r"`([\w-]+(?:/[\w.-]+)+|[a-z_]+/?)`", text)
+    assert len(paths) > 60
+    assert [path for path in paths if not any((root / path).exists() for root in (SRC, ROOT)) and path not in COMMANDS] == []
+
+
 def test_the_size_of_a_record_is_said_right() -> None:
     from stepscope.wire.ring import RECORD_BYTES
 
