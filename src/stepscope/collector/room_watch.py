@@ -1,7 +1,7 @@
 """Watches the room in the control group that our processes share with the job, and says when they must give way.
 
-A job that would live alone dies of us only while it grows through the memory that we hold. So the collector leaves when
-less is left in the group than it holds itself with the rings: what it gives back then at least doubles the job's room.
+A job that fits into its limit without us can still die of the memory that we hold. So the collector leaves when less is
+left in the group than the collector and the rings hold: what they give back then at least doubles the job's room.
 While less than twice that is left, it does nothing that it can do without: no analysis, no capture, no cache.
 
 A look is due before the room above that could be filled at the speed at which one thread gets pages from the kernel, so

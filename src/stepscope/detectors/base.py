@@ -188,7 +188,7 @@ def run(
             results = list(detector.detect(with_steps or cast("StepsView", view), detector.params))
         except DamagedError:
             raise
-        except Exception as error:  # noqa: BLE001 - one of the three walls (STYLE 4.4): recorded as DX030
+        except Exception as error:  # noqa: BLE001 - one of the three walls: recorded as DX030
             failures.append(Diagnostic(code="DX030", text=f"{detector.code} failed: {type(error).__name__}: {error}"))
             checked.append(_checked(detector, "failed", [], str(error)))
             continue

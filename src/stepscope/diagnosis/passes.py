@@ -80,7 +80,7 @@ def _with_sources(found: Diagnosis, facts: Facts) -> Diagnosis:
         joined = join.join(facts.view, found.findings, found.checked, static.hits, facts.lines)
     except DamagedError:
         raise
-    except Exception as error:  # noqa: BLE001 - a wall (STYLE 4.4): what was measured is reported all the same
+    except Exception as error:  # noqa: BLE001 - a wall: what was measured is reported all the same
         failed = f"the static check of the sources failed: {type(error).__name__}: {error}"
         return replace(found, diagnostics=(*found.diagnostics, Diagnostic(code="DX075", text=failed)))
     said = SourceCheck(

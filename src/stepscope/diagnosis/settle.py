@@ -296,9 +296,11 @@ def _of_phases(
 ) -> dict[str, ExplainedTime]:
     """What specific findings explain of the phases outside of steady steps.
 
-    A cost that is paid once lies in the phases before the steps. A finding explains what runs on its own lines, also
-    outside of the steps, a finding about a component of the steps the phase of that name (what is saved or evaluated
-    between steps is so for the same reason), and evidence that refers to a phase has its value of it.
+    - A cost that is paid once lies in the phases before the steps.
+    - A finding explains what runs on its own lines, also outside of the steps.
+    - A finding about a component of the steps explains the phase of that name: what is saved or evaluated between
+      steps is slow for the same reason.
+    - Evidence that refers to a phase explains its value of that phase.
     """
     found: dict[str, ExplainedTime] = {}
     steps = view.steps

@@ -1,9 +1,7 @@
-"""What is left in the run directory where the collector gave its memory back to the job, and is not started again.
+"""The end of recording before the end of the job: the collector gave its memory back, or measuring was switched off.
 
-The same where measuring was switched off (``wire.off``).
-
-The job's processes get a command to stop recording, because no collector reads their rings. What they have recorded
-stays there until the job has ended, and is stored then. Light-weight on purpose: the launcher imports it.
+The collector is not started again, so the job's processes get a command to stop recording. What they have recorded
+stays in the run directory until the job has ended, and is stored then. Light on purpose: the launcher imports it.
 """
 
 from __future__ import annotations

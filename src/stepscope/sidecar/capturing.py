@@ -5,8 +5,8 @@ there are no steps to capture; what nobody waits for begins when the budget cove
 ``run`` only: who enabled measuring for a whole environment has not agreed to traces.
 
 A native window of a process that runs TensorFlow has an op trace over the same time, which tells the ops that generated
-code works for: always where a person asks, else where the budget covers both. It does not measure slower steps: the
-window's account has those. Its own account has the cost of writing and reading.
+code works for: always where a person asks, else where the budget covers both. The steps that both slow down are in the
+window's account; the op trace's account has only the cost of writing and reading it.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class ProcessTable(Table, frozen=True, kw_only=True):
     cpu_user_ns: I64
     cpu_system_ns: I64
     run_ns: I64
-    """Time on a CPU, summed over threads (schedstat); exited threads drop out, so use increases only."""
+    """Time on a CPU, summed over threads (schedstat), with those that have ended, as of the last look at them."""
     wait_ns: I64
     """Time runnable but waiting for a CPU, summed over threads."""
     threads: I64
@@ -97,7 +97,9 @@ class ProcessTable(Table, frozen=True, kw_only=True):
     """Threads in state R at the moment."""
     rss_bytes: I64
     minor_faults: I64
+    """Page faults of the process so far that needed no disk, all threads, also those that have ended."""
     major_faults: I64
+    """The same for those that read from a disk."""
     voluntary_switches: I64
     involuntary_switches: I64
     read_bytes: I64

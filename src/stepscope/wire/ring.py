@@ -79,7 +79,7 @@ MAKING = ".new"
 """End of the name of a ring that is being made."""
 SEQ_MASK = 0xFFFFFFFF
 MAX_UNWRITTEN = 1_024
-"""Records that others write while a thread waits for the GIL between the claim of its slot and the writing."""
+"""A thread claims a slot, then writes it; if it waits for the GIL in between, others may write so many records."""
 _FIRST_OWN = 3
 """The first descriptor that is no standard stream."""
 _LIMITS = ((1 << 63) - 1, (1 << 32) - 1, (1 << 16) - 1)

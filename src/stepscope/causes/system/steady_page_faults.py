@@ -33,7 +33,8 @@ _QUARTILE, _FAST = 0.25, 0.1
 
 
 class FaultCost(Struct, frozen=True, kw_only=True):
-    """CPU time per page on this host, in nanoseconds: the median of the collector's rounds, and their quartiles."""
+    """CPU time per page on this host, in nanoseconds: of the collector's rounds the fastest tenth, the fastest and the
+    median. What else runs on the host can only make a round slower."""
 
     fault_ns: float
     low_ns: float

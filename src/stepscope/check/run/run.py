@@ -31,7 +31,7 @@ BOX_S = 10.0
 
 
 class _Wall:
-    """One of the walls (STYLE 4.4): an exception raised inside becomes a diagnostic of the file."""
+    """One of the walls: an exception raised inside becomes a diagnostic of the file."""
 
     __slots__ = ("failures", "who")
 

@@ -47,7 +47,7 @@ MARKS_ONLY_RATIO = 0.3
 """Treat marks (``Trait.MARK``) as the steps only if the calls cover less than this share of the marks' time: a loop
 reads what its calls return, too."""
 BURST_FACTOR = 5.0
-"""Pause between two calls, in those within a burst, that divides bursts. Source: ``step_finder.PAUSE_FACTOR``."""
+"""A pause of so many usual pauses of a burst ends the burst. Source: ``step_finder.PAUSE_FACTOR``."""
 MIN_BURSTS = 3
 """Pauses without which calls are no bursts: fewer are phases of the program."""
 MIN_AROUND = 3

@@ -1,8 +1,8 @@
 """Evaluations inside of a fit: they are a part of its work, and are no steps of their own.
 
 They often take most of the time. In a job with gaps (``derive.steps.gaps``) most of them lie in gaps, where only their
-loops are on record. So that the steady steps hold the same share of evaluations as the whole run, parts of gaps in
-which the fit evaluates count as steady, in proportion to the steps that were observed.
+loops are on record. The steady steps shall hold the same share of evaluations as the whole run. So some of the gaps'
+evaluations count as steady: as large a part of them as observed steps are steady.
 """
 
 from __future__ import annotations

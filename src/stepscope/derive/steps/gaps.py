@@ -20,8 +20,8 @@ BEFORE = 128
 """Number of calls, the newest before a part of a gap, that say whose the calls counted in it are."""
 _STEP_FUNCTIONS = kinds_with(Trait.COMPILED)
 _ONE_OF = kinds_with(Trait.LIGHT)
-"""Only one of these kinds is counted in a gap, the one that repeats (``agent.duty_cycle``). There were as many calls of
-the others to each counted call as before the gap. Optimizers' steps of PyTorch are counted besides, in every gap."""
+"""In a gap the agent counts one of these kinds only, the one that repeats (``agent.duty_cycle``). For each counted call
+we assume as many calls of the other kinds as before the gap. Optimizers' steps of PyTorch are counted in every gap."""
 
 
 def periods(gaps: Gaps) -> Intervals:

@@ -28,8 +28,8 @@ SAMPLES_PER_S = 200
 SITES_PER_S = 40
 """Calls per second that release memory and whose stacks are recorded."""
 OFF_BEAT_HZ = 0.5
-"""Offset of the rate. CPU counters are read at even times, and so are the agent's Python samples: at the same rate
-these were always seen, or never."""
+"""Added to the rate. The agent samples Python stacks at regular times; at exactly its rate, perf would see the agent's
+own work in every sample, or in none."""
 COUNT_SECONDS = 1.0
 """Time for counting, in which the process also notices the command and samples its Python stacks at that rate."""
 BUFFERS = "4M"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LOOKS = 3
 """About a second each; the counters are looked at after so many: a window takes eight seconds more, jobs are short."""
 MIN_RATIO = 0.03
-"""Of the CPU time, in each interval between looks. As ``detectors.system.steady_page_faults``."""
+"""Share of the CPU time in each interval between looks. The detector's threshold is a share of the steps' time."""
 GOING_ON = LOOKS + 1
 """Intervals in which it must have made steps: the first of them is warm-up, and the analysis wants as many as ``LOOKS``
 of steady steps."""
