@@ -138,7 +138,7 @@ def _(batch: Foreign) -> None:
 
 @drives("graphs/node_lines.py:NodeNotes._path", "probes/keras/layers.py:_updating")
 def _(batch: Foreign) -> None:
-    lines = module("graphs/node_lines.py").Lines(lambda: 0, WeakIds())
+    lines = module("graphs/node_lines.py").NodeNotes(lambda: 0, WeakIds())
     layers = module("probes/keras/layers.py")
     lines.updates(driven.__code__)
     lines.updater = functools.partial(layers._updating, layers.owners_of(State))
@@ -245,7 +245,7 @@ def _(batch: Foreign) -> None:
 @drives("trials/tensors/without_lines.py:FileLines.made_by", "trials/tensors/without_lines.py:_attach")
 def _(batch: Foreign) -> None:
     without = module("trials/tensors/without_lines.py")
-    lines = without.Lines("frames_program.py:1")
+    lines = without.FileLines("frames_program.py:1")
     lines.made_by(sys._getframe(), lambda _: False)
     called: list[Foreign] = []
     context = types.SimpleNamespace(add_op_callback=called.append, remove_op_callback=returns)
