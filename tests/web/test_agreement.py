@@ -315,10 +315,9 @@ def test_the_page_shows_the_numbers_of_the_terminal(sessions: dict[str, Recorded
             bare(format_ns(times.p50_ns)),
             bare(format_ns(times.p95_ns)),
         )
-    legend = tab.page.locator("section[aria-labelledby=anatomy-title] .legend b").all_inner_texts()
-    assert legend == [format_ratio(part.ratio) for part in report.anatomy]
-    if report.findings:
-        tab.page.locator(".card-head").first.wait_for()
+    tab.page.locator("section[aria-labelledby=measuring-title]").wait_for()
+    shares = tab.page.locator("section[aria-labelledby=step-title] td:nth-child(2)").all_inner_texts()
+    assert shares == [f"{words.percent(part.ratio)} %" for part in report.anatomy]
     costs = tab.page.locator(".card-head .cost").all_inner_texts()
     assert costs == [_costs(finding) for finding in report.findings]
 

@@ -12,10 +12,11 @@ import pytest
 from tests.web.browser import AXE, CHROMIUM, FITS, FLAGS, NAMELESS, SERIOUS, Tab, in_every_layout, layout, tab_of
 from tests.web.recorded import PROGRAM
 
-from stepscope.model.api.rest_api import FindingList
 from stepscope.model.report.report import Report
 from stepscope.native.kernel import perf
 from stepscope.report import ledger_rows
+from stepscope.report.blocks import Paragraph
+from stepscope.server.browse_sections import NumberedFinding, ReportSection, SectionList
 from stepscope.tables.findings import Evidence
 
 if TYPE_CHECKING:
@@ -108,16 +109,15 @@ def test_the_overview_holds_what_the_report_holds(tab: Tab, recorded: Recorded) 
     report = msgspec.json.decode((recorded.path / "report.json").read_bytes(), type=Report)
     page = tab.page
     tab.open(f"/sessions/{recorded.key}")
-    page.get_by_text(re.compile("from start to end")).click()
-    job = page.locator("section[aria-labelledby=job-title]")
-    rows = job.locator("tbody tr")
-    assert rows.count() == len(ledger_rows.rows(report.ledger))
-    page.get_by_text(re.compile("^Detectors: ")).click()
-    found = page.locator("section[aria-labelledby=findings-title] details tbody tr")
+    rows = "section[aria-labelledby={}-title] tbody tr"
+    page.locator(rows.format("checked")).first.wait_for(state="attached")
+    assert page.locator(rows.format("job")).count() == len(ledger_rows.rows(report.ledger))
+    page.locator("section[aria-labelledby=checked-title] summary").click()
+    found = page.locator(rows.format("checked"))
     assert found.count() == len(report.checked)
     assert "found" in found.first.inner_text()
-    page.get_by_text("Stages of the pipeline").click()
-    assert page.locator("section[aria-labelledby=anatomy-title] tbody tr").count() == len(report.stages)
+    assert page.locator(rows.format("stages")).count() == len(report.stages)
+    assert page.locator(rows.format("step")).count() == len(report.anatomy)
     bins = page.locator(".histogram .bins i")
     assert bins.count() == len(report.series["hist_count"])
     assert page.evaluate(FITS) <= 0
@@ -127,21 +127,24 @@ def test_the_overview_holds_what_the_report_holds(tab: Tab, recorded: Recorded) 
 
 
 def test_evidence_of_one_place_has_one_link(tab: Tab, recorded: Recorded) -> None:
-    """Seven values that rest on one capture: one link, at the first."""
+    """Seven values that rest on one capture: one link, at the first. Markup in a text is text."""
     report = msgspec.json.decode((recorded.path / "report.json").read_bytes(), type=Report)
     first = report.findings[0]
     values = tuple(
         Evidence(metric=f"value_{number}", value=number, unit="", refs=("capture:one",)) for number in range(7)
     )
-    listed = FindingList(items=(msgspec.structs.replace(first, evidence=values),), total=1)
+    shown = NumberedFinding(number=1, finding=msgspec.structs.replace(first, evidence=values))
+    section = ReportSection(key="any", title="Any", blocks=(shown, Paragraph("<i>markup</i>")))
+    listed = SectionList(lines=(), items=(section,))
     tab.page.route(
-        "**/api/v1/sessions/*/findings",
+        "**/api/v1/sessions/*/sections",
         lambda route: route.fulfill(body=msgspec.json.encode(listed), content_type="application/json"),
     )
     tab.open(f"/sessions/{recorded.key}?finding=1")
     tab.page.get_by_role("heading", name="Evidence").wait_for()
     assert tab.page.locator(".opened table tbody tr").count() == len(values)
     assert tab.page.locator(".opened table a").count() == 1
+    assert tab.page.get_by_text("<i>markup</i>").count() == 1
 
 
 def test_a_part_of_the_time(tab: Tab, recorded: Recorded) -> None:

@@ -1,74 +1,53 @@
-/** The overview: what costs time, how fast it is, what the step consists of, and what the machine did meanwhile.
+/** The overview: the report's sections, and in place of some what the page can do more with.
 State: ?finding= the opened one, ?step= the step that is compared, ?from= and ?to= the part of the time that charts show. */
+import type { JSX } from "preact";
 import { useLoaded } from "../data";
 import * as format from "../format";
-import type { FindingList, Imported as ImportedSession, Job, Series, SessionBrief, SessionDetail } from "../generated/api";
-import { Charts } from "../parts/charts";
-import { Detectors, Stages, useAccount, WholeJob } from "../parts/account";
+import type { Job, SectionList, Series, SessionBrief, SessionDetail } from "../generated/api";
+import { Pairs, Section } from "../parts/blocks";
 import { CaptureForm } from "../parts/capture_form";
+import { Charts } from "../parts/charts";
 import { Anatomy, Facts, Failed, Waiting } from "../parts/common";
-import { FindingCard } from "../parts/finding";
 import { HangDetails } from "../parts/hang";
 import { SlowSteps } from "../parts/slow_steps";
 import type { View } from "./view";
 
+/** Sections that are pages. */
+const PAGES = ["input", "memory", "ops", "tasks"];
+
 export function Overview({ brief, job, stamp, query }: View) {
   const path = `/sessions/${brief.key}`;
   const detail = useLoaded<SessionDetail>(`${path}/summary`, { stamp });
-  const findings = useLoaded<FindingList>(`${path}/findings`, { stamp });
+  const sections = useLoaded<SectionList>(`${path}/sections`, { stamp });
   const series = useLoaded<Series>(`${path}/series`, { stamp });
-  const account = useAccount(brief.key, stamp);
   if (detail.problem) return <Failed problem={detail.problem} again={detail.again} />;
   if (!detail.value) return <Waiting what="Analysing the session" />;
-  const { anatomy, checked_said, nothing_said, imported, diagnostics } = detail.value;
   const status = job?.status;
-  const found = findings.value?.items;
-  return (
+  const charts = series.value && (
     <>
-      {imported ? <Imported imported={imported} /> : <Measured detail={detail.value} brief={brief} job={job} />}
-      {status && <HangDetails status={status} />}
-      <CaptureForm job={job} session={brief.key} kind={null} />
-      <section aria-labelledby="anatomy-title">
-        <h2 id="anatomy-title">The step</h2>
-        {imported ? (
-          <>
-            {imported.steps && <p class="quiet">{imported.steps}</p>}
-            {imported.parts.length > 0 && <Anatomy parts={imported.parts.map((p) => ({ component: p.part, word: p.word, ratio: p.ratio }))} />}
-          </>
-        ) : (
-          <Anatomy parts={status?.anatomy.length ? status.anatomy : anatomy} running={job !== null} />
-        )}
-        {account && <Stages stages={account.stages} />}
-      </section>
-      <section aria-labelledby="findings-title">
-        <h2 id="findings-title">Findings</h2>
-        {findings.problem && <Failed problem={findings.problem} again={findings.again} />}
-        {found?.every((finding) => finding.severity === "info") && <p class="quiet">{sentence(nothing_said)}</p>}
-        {found?.map((finding, index) => (
-          <FindingCard key={`${finding.code} ${index}`} finding={finding} index={index} session={brief.key} query={query} />
-        ))}
-        <Detectors said={checked_said} detectors={account?.detectors ?? []} />
-      </section>
-      {account && <WholeJob account={account} session={brief.key} running={job !== null} />}
-      {series.problem && <Failed problem={series.problem} again={series.again} />}
-      {series.value && <SlowSteps columns={series.value.columns} session={brief.key} query={query} stamp={stamp} />}
-      {series.value && <Charts columns={series.value.columns} query={query} />}
-      {diagnostics.length > 0 && (
-        <section aria-labelledby="diagnostics-title">
-          <h2 id="diagnostics-title">Problems of stepscope</h2>
-          <ul>
-            {diagnostics.map((text) => (
-              <li key={text}>{text}</li>
-            ))}
-          </ul>
-        </section>
-      )}
+      <SlowSteps columns={series.value.columns} session={brief.key} query={query} stamp={stamp} />
+      <Charts columns={series.value.columns} query={query} />
     </>
   );
-}
-
-function sentence(words: string): string {
-  return `${words.charAt(0).toUpperCase()}${words.slice(1)}.`;
+  const instead: Record<string, JSX.Element | null> = { resources: charts, ...(status && { step: null }) };
+  const shown = (sections.value?.items ?? []).filter(({ key, blocks }) => key in instead || (blocks.length && !PAGES.includes(key)));
+  return (
+    <>
+      {brief.mode !== "import" && <Measured detail={detail.value} brief={brief} job={job} />}
+      {sections.value && <Pairs rows={sections.value.lines.map(({ label, text }) => [label, text])} session={brief.key} />}
+      {status && <HangDetails status={status} />}
+      <CaptureForm job={job} session={brief.key} kind={null} />
+      {status && (
+        <section aria-labelledby="step-title">
+          <h2 id="step-title">The step</h2>
+          <Anatomy parts={status.anatomy.length ? status.anatomy : detail.value.anatomy} running />
+        </section>
+      )}
+      {sections.problem && <Failed problem={sections.problem} again={sections.again} />}
+      {series.problem && <Failed problem={series.problem} again={series.again} />}
+      {shown.map((one) => (one.key in instead ? instead[one.key] : <Section key={one.key} section={one} session={brief.key} query={query} />))}
+    </>
+  );
 }
 
 /** How fast a measured job is. */
@@ -95,19 +74,5 @@ function Measured({ detail, brief, job }: { detail: SessionDetail; brief: Sessio
       </p>
       <Facts facts={facts.filter(([, value]) => value)} />
     </>
-  );
-}
-
-/** What other tools' files hold: nothing was measured, so there is no throughput and no cost. */
-function Imported({ imported }: { imported: ImportedSession }) {
-  return (
-    <dl class="recorded">
-      {imported.lines.map(({ label, text }, at) => (
-        <div key={at}>
-          <dt>{label}</dt>
-          <dd>{text}</dd>
-        </div>
-      ))}
-    </dl>
   );
 }

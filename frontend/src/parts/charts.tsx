@@ -30,6 +30,8 @@ interface Plan {
   dots?: boolean;
   /** The axis reaches at least so far: less than that is nothing. */
   least?: number;
+  /** The axis is from the smallest value to the largest. */
+  free?: boolean;
 }
 
 const held = uPlot.paths.stepped?.({ align: 1 }) as uPlot.Series.PathBuilder;
@@ -94,6 +96,12 @@ const RESOURCES: Plan[] = [
   },
 ];
 
+/** What the program logs by itself. */
+function metrics(columns: Columns): Plan[] {
+  const names = Object.keys(columns).flatMap((key) => (key.startsWith("metric:") ? [key.slice(7)] : []));
+  return names.map((name) => ({ title: `${name} (metric)`, unit: "", time: `metric_t:${name}`, free: true, lines: [line(`metric:${name}`, name, 0)] }));
+}
+
 /** What there is to draw of a session. */
 function plans(columns: Columns): Plan[] {
   const parts = Object.keys(columns).filter((key) => key.startsWith("anat:"));
@@ -116,6 +124,7 @@ function plans(columns: Columns): Plan[] {
       lines: parts.map((key) => ({ key, label: format.component(key.slice(5)), color: `--part-${key.slice(5)}` })),
     },
     ...RESOURCES,
+    ...metrics(columns),
   ];
   return all
     .map((plan) => ({ ...plan, lines: plan.lines.filter((l) => (columns[l.key]?.length ?? 0) > 1 && (l.limit || columns[l.key]?.some(Boolean))) }))
@@ -225,7 +234,7 @@ function summary(plan: Plan, columns: Columns): string {
     .map((l) => {
       const values = inUnit(plan, columns[l.key] ?? []);
       const mean = values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
-      const most = values.reduce((high, value) => Math.max(high, value), 0);
+      const most = values.reduce((high, value) => Math.max(high, value), values[0] ?? 0);
       return `${l.label}: mean ${format.short(mean)}, at most ${format.short(most)} ${plan.unit}`;
     })
     .join("; ");
@@ -274,7 +283,7 @@ function options(plan: Plan, width: number, from: number, to: number, dots: Outl
   return {
     width,
     height: HEIGHT,
-    scales: { x: { time: false, min: from, max: to, auto: false }, y: plan.log ? { distr: 3 } : { range: (_, __, most) => [0, cut ?? (Math.max(most * 1.05, plan.least ?? 0) || 1)] } },
+    scales: { x: { time: false, min: from, max: to, auto: false }, y: plan.log ? { distr: 3 } : plan.free ? {} : { range: (_, __, most) => [0, cut ?? (Math.max(most * 1.05, plan.least ?? 0) || 1)] } },
     axes: [
       { ...axis, size: 24, values: (_, ticks) => ticks.map((tick) => `${tick} s`) },
       {

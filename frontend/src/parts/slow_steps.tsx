@@ -3,6 +3,7 @@ import { useLoaded } from "../data";
 import * as format from "../format";
 import type { Series, StepDetails } from "../generated/api";
 import { change } from "../router";
+import { Pairs } from "./blocks";
 import { Failed, Waiting } from "./common";
 
 const SHOWN = 12;
@@ -77,18 +78,7 @@ function Compared({ session, which, stamp }: { session: string; which: string; s
               </tbody>
             </table>
           </div>
-          <dl class="recorded">
-            {step.said?.map(({ label, lines }) => (
-              <div key={label}>
-                <dt>{label}</dt>
-                <dd>
-                  {lines.map((line, at) => (
-                    <div key={at}>{line}</div>
-                  ))}
-                </dd>
-              </div>
-            ))}
-          </dl>
+          <Pairs rows={step.said.map(({ label, lines }) => [label, { type: "stacked", texts: lines }])} session={session} />
         </article>
       ))}
     </>

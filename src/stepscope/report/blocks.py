@@ -1,23 +1,26 @@
-"""What the sections of a report are made of: texts, tables, bars, drawings. ``markdown`` and ``page.cards`` write them.
+"""What the sections of a report are made of: texts, tables, bars, drawings.
 
-A text is a span, or several with blanks between them. Strings of a session are untrusted; who writes a block escapes.
+``markdown`` and ``page.cards`` write them; the web page gets them as JSON, each with its kind as ``type``. A text is a
+span, or several with blanks between them. Strings of a session are untrusted; who writes a block escapes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from stepscope.tables.place import Place
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
     from stepscope.report.marked import Html
     from stepscope.tables.findings import Finding
-    from stepscope.tables.place import Place
 
 
-class Code(Struct, frozen=True):
+class Code(Struct, frozen=True, tag=str.lower):
     """Text as code."""
 
     text: str
@@ -26,7 +29,7 @@ class Code(Struct, frozen=True):
         return bool(self.text)
 
 
-class At(Struct, frozen=True):
+class At(Struct, frozen=True, tag=str.lower):
     """A place in the code; None: nothing is written."""
 
     place: Place | None
@@ -35,27 +38,27 @@ class At(Struct, frozen=True):
         return self.place is not None
 
 
-class Key(Struct, frozen=True):
+class Key(Struct, frozen=True, tag=str.lower):
     """A label, and the class of its colour in bars and charts."""
 
     css: str
     label: str
 
 
-class Outcome(Struct, frozen=True):
+class Outcome(Struct, frozen=True, tag=str.lower):
     """What became of a detector, in words; ``kind`` is the outcome's identifier."""
 
     kind: str
     text: str
 
 
-class Share(Struct, frozen=True):
+class Share(Struct, frozen=True, tag=str.lower):
     """A share as a small bar; on the page alone."""
 
     ratio: float
 
 
-class Stacked(Struct, frozen=True):
+class Stacked(Struct, frozen=True, tag=str.lower):
     """Texts one below the other."""
 
     texts: Sequence[str]
@@ -73,7 +76,7 @@ def spans(text: Text) -> tuple[Span, ...]:
     return tuple(filter(None, text if isinstance(text, tuple) else (text,)))
 
 
-class Block(Struct, frozen=True, kw_only=True):
+class Block(Struct, frozen=True, kw_only=True, tag=str.lower):
     """A part of a section. ``page``: it is for the page alone, Markdown leaves it out."""
 
     page: bool = False

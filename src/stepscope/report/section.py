@@ -56,8 +56,8 @@ class Lines(Struct, frozen=True, kw_only=True):
     """Each begins a line: a text, or items with middle dots between them."""
     where: Where
     style: str = ""
-    web: bool = True
-    """Whether the web page lists them too, below what it draws by itself."""
+    web: bool = False
+    """Whether the web page has them in its head: no block of a section says the same."""
     always: bool = False
     """Shown even of a job of which there is nothing to say."""
 

@@ -11,9 +11,6 @@ from stepscope.model.api.rest_api import (
     FindingList,
     Flame,
     FlameList,
-    Imported,
-    ImportedPart,
-    Said,
     Series,
     SessionDetail,
     Source,
@@ -32,7 +29,6 @@ if TYPE_CHECKING:
 
     from stepscope.model.api.rest_api import SessionBrief
     from stepscope.model.report.op_table import OpTable
-    from stepscope.model.report.report import Report
     from stepscope.report.flame.graph import Graph
     from stepscope.server.open_sessions import OpenSession
     from stepscope.server.session_catalogue import ListedSession
@@ -40,18 +36,13 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-EARLY = "not analysed yet: findings come some seconds after the first steps"
-"""What is said of a job that runs instead of a verdict."""
 RESOURCES = ("res_t", "res:")
 """Keys of the series that stand on the axis of the host's samples."""
 
 
 def detail(opened: OpenSession, brief: SessionBrief) -> SessionDetail:
     """The overview."""
-    from stepscope.report import checked_words, verdict, words
-
     report = opened.report
-    early = brief.pid is not None and not report.session.steps
     return SessionDetail(
         brief=brief,
         summary=report.session,
@@ -62,28 +53,6 @@ def detail(opened: OpenSession, brief: SessionBrief) -> SessionDetail:
         captures=len(opened.manifest.captures),
         checked=dict(sorted(Counter(c.outcome for c in report.checked).items())),
         diagnostics=tuple(f"{d.code} {d.text}" for d in report.diagnostics),
-        checked_said=("none yet",) if early else tuple(checked_words.checked_items(report.checked, found=True)),
-        nothing_said=EARLY if early else verdict.nothing_text(report),
-        imported=_imported(report) if words.is_imported(report) else None,
-    )
-
-
-def _imported(report: Report) -> Imported:
-    """The terminal report's lines about imported files."""
-    from stepscope.report import op_trace_text
-    from stepscope.report.document.traces import traced as traced_words
-
-    traced = report.traced
-    lines = op_trace_text.imported(report)
-    lines += traced_words.lines(traced)[1:] if traced is not None else []
-    return Imported(
-        lines=tuple(Said(label=label, text=text) for label, text in lines),
-        steps=traced_words.whole(traced) if traced is not None else "",
-        parts=tuple(
-            ImportedPart(part=p.part, word=traced_words.part_word(p.part), ratio=p.ratio)
-            for p in (traced.parts if traced is not None else ())
-            if p.ratio >= traced_words.SMALL
-        ),
     )
 
 

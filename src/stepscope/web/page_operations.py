@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from stepscope.model.api.browsing import Account, CodeFileList, Comparison, InputShown, MemoryList, StackTree
-from stepscope.server import browse_account, browse_pages
+from stepscope.model.api.browsing import CodeFileList, Comparison, InputShown, MemoryList, StackTree
+from stepscope.server import browse_pages, browse_sections
 from stepscope.tables.errors import StepscopeError
 from stepscope.use_cases import flame
 from stepscope.web.operation import Answer, Hub, Operation, ValidRequest, struct
@@ -68,8 +68,9 @@ PAGES = (
     resource("stacks", "The stacks of one event, as a tree.", _stacks, StackTree, EVENT, WINDOW, BY),
     resource("files", "The user's files, with the cost of their lines and the findings on them.",
              lambda opened, _, __: browse_pages.files(opened), CodeFileList),
-    resource("account", "Where the job's time went, stages, detectors, and the report's lines besides its findings.",
-             lambda opened, entry, __: browse_account.account(opened, running=entry.job is not None), Account),
+    resource("sections", "The report's sections, as blocks that Markdown and the offline page are written from.",
+             lambda opened, entry, __: browse_sections.sections(opened, running=entry.job is not None),
+             browse_sections.SectionList),
     resource("input", "The input pipeline as it ran, what it could reach, and the findings about it.",
              lambda opened, _, __: browse_pages.input_shown(opened), InputShown),
     resource("memory", "Address spaces of the processes with memory snapshots.",

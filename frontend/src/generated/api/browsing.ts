@@ -5,16 +5,8 @@ import type { Finding } from "./findings";
 import type { InputBound } from "./input_bound";
 import type { InputTree } from "./input_tree";
 import type { MemoryMap } from "./memory_map";
-import type { Place } from "./place";
 import type { StageShare } from "./report";
-import type { Said, SessionBrief } from "./rest_api";
-
-export interface Account {
-  ledgers: Ledger[];
-  lines: Said[];
-  stages: StageSaid[];
-  detectors: DetectorSaid[];
-}
+import type { SessionBrief } from "./rest_api";
 
 export interface CodeFile {
   file: string;
@@ -46,13 +38,6 @@ export interface Comparison {
   problem: string;
 }
 
-export interface DetectorSaid {
-  code: string;
-  name: string;
-  outcome: string;
-  why_not: string;
-}
-
 export interface InputFinding {
   number: number;
   finding: Finding;
@@ -63,22 +48,6 @@ export interface InputShown {
   bound: InputBound | null;
   shares: StageShare[];
   findings: InputFinding[];
-}
-
-export interface Ledger {
-  title: string;
-  ns: number;
-  rows: LedgerRow[];
-}
-
-export interface LedgerRow {
-  label: string;
-  component: string;
-  ns: number;
-  ratio: number;
-  settled: string;
-  text: string;
-  where: Place[];
 }
 
 export interface MemoryList {
@@ -145,10 +114,4 @@ export interface StackTree {
   parent: number[];
   frame: number[];
   own: number[];
-}
-
-export interface StageSaid {
-  stage: string;
-  ratio: number | null;
-  basis: string;
 }

@@ -46,18 +46,6 @@ export interface Health {
   api: number;
 }
 
-export interface Imported {
-  lines: Said[];
-  steps: string;
-  parts: ImportedPart[];
-}
-
-export interface ImportedPart {
-  part: string;
-  word: string;
-  ratio: number;
-}
-
 export interface Job {
   pid: number;
   name: string;
@@ -128,9 +116,6 @@ export interface SessionDetail {
   captures: number;
   checked: Record<string, number>;
   diagnostics: string[];
-  checked_said: string[];
-  nothing_said: string;
-  imported: Imported | null;
 }
 
 export interface SessionLabel {

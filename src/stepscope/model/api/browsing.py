@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from stepscope.model.api.rest_api import Said, SessionBrief
+from stepscope.model.api.rest_api import SessionBrief
 from stepscope.model.report.compare import CompareReport
 from stepscope.model.report.input_bound import InputBound
 from stepscope.model.report.input_tree import InputTree
 from stepscope.model.report.machine.memory_map import MemoryMap
 from stepscope.model.report.report import StageShare
 from stepscope.tables.findings import Finding
-from stepscope.tables.place import Place
 
 
 class StackKind(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,62 +76,6 @@ class InputShown(msgspec.Struct, frozen=True, kw_only=True):
     shares: tuple[StageShare, ...]
     """The two pipeline stages that make input: raw-input and preprocessing."""
     findings: tuple[InputFinding, ...]
-
-
-class LedgerRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of the job's time."""
-
-    label: str
-    component: str
-    """Component of the step in whose colour it is drawn; "" for none."""
-    ns: int
-    ratio: float
-    """Share of the wall time."""
-    settled: str
-    """What explains it; empty if it is small."""
-    text: str
-    where: tuple[Place, ...]
-
-
-class Ledger(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the time of the job, or of one maker of steps, went."""
-
-    title: str
-    ns: int
-    rows: tuple[LedgerRow, ...]
-
-
-class StageSaid(msgspec.Struct, frozen=True, kw_only=True):
-    """A stage of the pipeline."""
-
-    stage: str
-    ratio: float | None
-    """Share of the step; null: no figure."""
-    basis: str
-    """What the share rests on, or why there is none."""
-
-
-class DetectorSaid(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a detector."""
-
-    code: str
-    name: str
-    outcome: str
-    """In words: found, clear, undecided, missing data, not applicable or failed."""
-    why_not: str
-    """Reason why it could not decide; empty if it could."""
-
-
-class Account(msgspec.Struct, frozen=True, kw_only=True):
-    """What the report says besides its findings."""
-
-    ledgers: tuple[Ledger, ...]
-    """The job's, then those of several makers of steps."""
-    lines: tuple[Said, ...]
-    """Lines as in the terminal, except for rates, step and findings."""
-    stages: tuple[StageSaid, ...]
-    detectors: tuple[DetectorSaid, ...]
-    """All, those that found something first."""
 
 
 class CodeLine(msgspec.Struct, frozen=True, kw_only=True):

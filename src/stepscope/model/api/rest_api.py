@@ -167,26 +167,6 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-class ImportedPart(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of the traced steps."""
-
-    part: str
-    word: str
-    """Name of the part."""
-    ratio: float
-
-
-class Imported(msgspec.Struct, frozen=True, kw_only=True):
-    """Recordings of other tools: nothing was measured."""
-
-    lines: tuple[Said, ...]
-    """Files, steps and planes, as in the head of the report."""
-    steps: str
-    """Description of what the parts add up to: "152 ms in the mean of 5 traced steps"; empty if no op was seen."""
-    parts: tuple[ImportedPart, ...] = ()
-    """Parts, largest first."""
-
-
 class SessionDetail(msgspec.Struct, frozen=True, kw_only=True):
     """A session as shown in its overview."""
 
@@ -200,12 +180,6 @@ class SessionDetail(msgspec.Struct, frozen=True, kw_only=True):
     checked: dict[str, int]
     """Number of detectors by outcome."""
     diagnostics: tuple[str, ...]
-    checked_said: tuple[str, ...] = ()
-    """Outcomes of the detectors as the report words them: "could not look" is separate from "not applicable"."""
-    nothing_said: str = ""
-    """Text shown without findings: that nothing was found, or why nothing could be examined."""
-    imported: Imported | None = None
-    """Content of other tools' files; null for a measured job."""
 
 
 class Stages(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,10 +25,10 @@ TOP = 3
 def _lines(asked: Asked) -> Said:
     said = list(_diagnostics(asked.report))
     for code, text in said[:TOP]:
-        yield Lines(label="note", texts=[f"{code} {text}"], where=Where.BELOW, web=False)
+        yield Lines(label="note", texts=[f"{code} {text}"], where=Where.BELOW)
     if len(said) > TOP:
         more = f"+ {len(said) - TOP} more in the report"
-        yield Lines(label="", texts=[more], where=Where.BELOW, style="dim", web=False)
+        yield Lines(label="", texts=[more], where=Where.BELOW, style="dim")
 
 
 def _diagnostics(report: Report) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ def _lines(asked: Asked) -> Said:
     checked = asked.report.checked
     short = [Short(checked_words.checked_short(checked))]
     texts = checked_words.checked_long(checked) if asked.verbose else short
-    yield Lines(label="checked", texts=texts, where=Where.FIRST, web=False)
+    yield Lines(label="checked", texts=texts, where=Where.FIRST)
 
 
 def _blocks(asked: Asked) -> Blocks:

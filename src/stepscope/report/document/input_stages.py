@@ -109,7 +109,7 @@ def edits(bound: InputBound) -> list[tuple[str, str, str, str, str]]:
 def _lines(asked: Asked) -> Said:
     wait = sum(part.ratio for part in asked.report.anatomy if part.component == "input-wait")
     if asked.report.session.steps and wait >= MIN_WAIT:
-        yield Lines(label="input", texts=short(asked.report.input_bound), where=Where.HEAD, web=False)
+        yield Lines(label="input", texts=short(asked.report.input_bound), where=Where.HEAD)
 
 
 def _blocks(asked: Asked) -> Blocks:

@@ -37,13 +37,13 @@ def _css(row: ShownEntry) -> str:
 
 
 def _lines(asked: Asked) -> Said:
-    yield Lines(label="the job", texts=[tuple(ledger_rows.line(asked.report))], where=Where.HEAD, web=False)
+    yield Lines(label="the job", texts=[tuple(ledger_rows.line(asked.report))], where=Where.HEAD)
 
 
 def _blocks(asked: Asked) -> Blocks:
     for title, entries in ledger_rows.ledgers(asked.report):
         rows = ledger_rows.rows(entries)
-        whole = f"{format_ns(sum(row.ns for row in rows))} from start to end."
+        whole = f"{format_ns(sum(row.ns for row in rows))} in all."
         yield Paragraph(whole, "note") if title == SECTION.title else Heading(title)
         yield Bar(title, parts(rows), per="")
         shown = [cells(row) for row in rows]

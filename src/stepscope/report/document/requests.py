@@ -69,7 +69,7 @@ def _first(task: Task) -> str:
 
 
 def _lines(asked: Asked) -> Said:
-    yield Lines(label="requests", texts=lines(asked.report), where=Where.HEAD)
+    yield Lines(label="requests", texts=lines(asked.report), where=Where.HEAD, web=True)
 
 
 SECTION = Section(key="requests", lines=_lines)

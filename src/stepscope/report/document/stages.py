@@ -16,7 +16,7 @@ def _lines(asked: Asked) -> Said:
         blind = words.blind_stages(stages)
         unseen = Short(f"{words.BLIND}{', '.join(blind)}" if blind else "")
         where = Where.HEAD_END if imported else Where.HEAD
-        yield Lines(label="stages", texts=[tuple(words.seen_stages(stages)), unseen], where=where, web=False)
+        yield Lines(label="stages", texts=[tuple(words.seen_stages(stages)), unseen], where=where)
 
 
 def _blocks(asked: Asked) -> Blocks:

@@ -27,7 +27,7 @@ def _lines(asked: Asked) -> Said:
     if report.session.steps:
         yield Lines(label="makers", texts=maker_rows.lines(report.session), where=Where.HEAD)
         note = filter(None, [verdict.steps_note(report)])
-        yield Lines(label="the step", texts=[(*_items(report), *note)], where=Where.HEAD, web=False)
+        yield Lines(label="the step", texts=[(*_items(report), *note)], where=Where.HEAD)
 
 
 def _items(report: Report) -> list[str]:

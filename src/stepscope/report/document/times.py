@@ -30,7 +30,7 @@ def _lines(asked: Asked) -> Said:
         path = shlex.quote(words.printable(asked.session_path)) if asked.session_path else "SESSION"
         command = f"stepscope report {path} --step slowest".replace(" ", NO_BREAK)
         first = words.printable(asked.report.slow_steps[0].headline.partition(": ")[0])
-        yield Lines(label="slowest", texts=[f"{first}{SEPARATOR}{command}"], where=Where.END, web=False)
+        yield Lines(label="slowest", texts=[f"{first}{SEPARATOR}{command}"], where=Where.END)
 
 
 def _blocks(asked: Asked) -> Blocks:

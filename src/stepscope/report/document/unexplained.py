@@ -7,9 +7,9 @@ from stepscope.report.section import Asked, Lines, Said, Section, Where
 
 
 def _lines(asked: Asked) -> Said:
-    yield Lines(label="unexplained", texts=[verdict.unexplained_text(asked.report)], where=Where.HEAD)
+    yield Lines(label="unexplained", texts=[verdict.unexplained_text(asked.report)], where=Where.HEAD, web=True)
     if asked.report.session.steps:
-        yield Lines(label="machine", texts=[verdict.machine_text(asked.report)], where=Where.HEAD, web=False)
+        yield Lines(label="machine", texts=[verdict.machine_text(asked.report)], where=Where.HEAD)
 
 
 SECTION = Section(key="unexplained", lines=_lines)

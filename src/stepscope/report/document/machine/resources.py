@@ -81,7 +81,9 @@ def _lines(asked: Asked) -> Said:
     if not report.session.steps:
         items = tuple(words.measured_items(report))
         silent = verdict.nothing_to_show(report) and not asked.verbose
-        yield Lines(label="measured", texts=[items or ("" if silent else NOTHING)], where=Where.HEAD, always=True)
+        yield Lines(
+            label="measured", texts=[items or ("" if silent else NOTHING)], where=Where.HEAD, web=True, always=True
+        )
 
 
 def _blocks(asked: Asked) -> Blocks:

@@ -176,8 +176,8 @@ def _lines(asked: Asked) -> Said:
     report = asked.report
     said = lines(report.traced) if report.traced is not None else []
     if words.is_imported(report):
-        for label, text in [*op_trace_text.imported(report), *said]:
-            yield Lines(label=label, texts=[text], where=Where.IMPORTED, web=False)
+        for label, text in (held := op_trace_text.imported(report)) + said:
+            yield Lines(label=label, texts=[text], where=Where.IMPORTED, web=(label, text) in held)
         return
     captured = [capture_text.line(capture) for capture in report.overhead.captures if capture.kind == "ops"]
     yield Lines(label="captured", texts=captured[:CAPTURES], where=Where.BELOW)
