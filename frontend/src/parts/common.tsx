@@ -94,11 +94,10 @@ export function Waiting({ what }: { what: string }) {
   );
 }
 
-/** The split of the step: parts of a bar, and the same in words. `word`: what a part is called, where the server says it. */
+/** The split of the step: parts of a bar, and the same in words. */
 export function Anatomy({ parts, words = true, running = false }: { parts: Part[]; words?: boolean; running?: boolean }) {
   if (!parts.length) return <p class="quiet">{running ? "No steps yet." : "No steps: no repeating work was seen."}</p>;
-  const called = (p: Part) => p.word ?? format.component(p.component);
-  const text = parts.map((p) => `${called(p)} ${format.percent(p.ratio)}`).join(", ");
+  const text = parts.map((p) => `${format.component(p.component)} ${format.percent(p.ratio)}`).join(", ");
   return (
     <div class="anatomy">
       <div class="bar" role="img" aria-label={`The step: ${text}`}>
@@ -110,7 +109,7 @@ export function Anatomy({ parts, words = true, running = false }: { parts: Part[
         <ul class="legend">
           {parts.map((p) => (
             <li key={p.component}>
-              <i class={`c-${p.component}`} /> {called(p)} <b>{format.percent(p.ratio)}</b>
+              <i class={`c-${p.component}`} /> {format.component(p.component)} <b>{format.percent(p.ratio)}</b>
               {p.name && <span class="quiet"> {p.name}</span>}
             </li>
           ))}
@@ -124,7 +123,6 @@ interface Part {
   component: string;
   ratio: number;
   name?: string;
-  word?: string;
 }
 
 /** Label and value, side by side. */

@@ -165,20 +165,15 @@ def checked_long(checked: Iterable[Checked]) -> list[str]:
     ]
 
 
-def checked_items(checked: Iterable[Checked], *, found: bool = False) -> list[str]:
-    """Outcomes of the detectors: ``21 clear``, ``3 could not decide: no perf (...)``.
-
-    ``found``: also count those that found something, for places where the findings are not listed right above.
-    """
+def checked_items(checked: Iterable[Checked]) -> list[str]:
+    """Outcomes of the detectors that found nothing: ``21 clear``, ``3 could not decide: no perf (...)``."""
     rows = list(checked)
     clear = sum(c.outcome == "clear" for c in rows)
     idle = sum(c.outcome == "not-applicable" and not could_not_look(c) for c in rows)
     idle -= sum(len(codes) for codes in elsewhere(rows).values())
     blind = [c for c in rows if could_not_look(c)]
     failed = [printable(c.detector) for c in rows if c.outcome == "failed"]
-    hits = sum(c.outcome == "found" for c in rows)
-    items = [f"{hits} found"] if found and hits else []
-    items.append(f"{clear} clear" if rows else "no detector ran")
+    items = [f"{clear} clear" if rows else "no detector ran"]
     if blind:
         reasons = blind_reasons(blind)
         more = len(reasons) - MISSING_LIMIT

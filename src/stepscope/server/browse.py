@@ -52,7 +52,6 @@ def detail(opened: OpenSession, brief: SessionBrief) -> SessionDetail:
         tasks=len(report.tasks),
         captures=len(opened.manifest.captures),
         checked=dict(sorted(Counter(c.outcome for c in report.checked).items())),
-        diagnostics=tuple(f"{d.code} {d.text}" for d in report.diagnostics),
     )
 
 

@@ -3,7 +3,6 @@
 import msgspec
 from tests.report.whatif_samples import BATCH, REPORT, UNTIL_DONE
 
-from stepscope.report.whatif import answer as whatif_answer
 from stepscope.report.whatif import page as whatif_page
 
 
@@ -35,9 +34,9 @@ def test_curves_are_on_the_page_with_their_knee() -> None:
 
 def test_the_answer_is_that_of_what_was_done() -> None:
     curves = msgspec.structs.replace(REPORT, curves=(BATCH,))
-    assert whatif_answer.answer(REPORT) == "best: jemalloc-keep makes a step 1.1 times as fast"
-    assert whatif_answer.answer(UNTIL_DONE).startswith("together ")
-    assert whatif_answer.answer(curves).startswith(
+    assert whatif_page.answer(REPORT) == "best: jemalloc-keep makes a step 1.1 times as fast"
+    assert whatif_page.answer(UNTIL_DONE).startswith("together ")
+    assert whatif_page.answer(curves).startswith(
         "best: jemalloc-keep makes a step 1.1 times as fast. batch: To set the"
     )
-    assert whatif_answer.answer(msgspec.structs.replace(curves, results=())).startswith("batch: To set the knee")
+    assert whatif_page.answer(msgspec.structs.replace(curves, results=())).startswith("batch: To set the knee")

@@ -115,7 +115,6 @@ export interface SessionDetail {
   tasks: number;
   captures: number;
   checked: Record<string, number>;
-  diagnostics: string[];
 }
 
 export interface SessionLabel {

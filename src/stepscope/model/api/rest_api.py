@@ -179,7 +179,6 @@ class SessionDetail(msgspec.Struct, frozen=True, kw_only=True):
     captures: int
     checked: dict[str, int]
     """Number of detectors by outcome."""
-    diagnostics: tuple[str, ...]
 
 
 class Stages(msgspec.Struct, frozen=True, kw_only=True):

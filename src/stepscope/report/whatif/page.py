@@ -14,10 +14,11 @@ from stepscope.report.marked import Attribute, Html, el
 from stepscope.report.page import charts
 from stepscope.report.page.document import document, sections
 from stepscope.report.page.tables import code, facts, paragraphs, table
-from stepscope.report.whatif import answer as whatif_answer
+from stepscope.report.whatif import curve_text as whatif_curve_text
 from stepscope.report.whatif import text as whatif_text
 from stepscope.report.whatif import values_page as whatif_values_page
 from stepscope.report.whatif import way_page as whatif_way_page
+from stepscope.report.whatif import way_text as whatif_way_text
 from stepscope.tables.units import format_ns
 
 if TYPE_CHECKING:
@@ -43,6 +44,16 @@ class Flames(Struct, frozen=True, kw_only=True):
     """Why there are none; "" if there are."""
 
 
+def answer(report: WhatIfReport) -> str:
+    """The answer in a sentence, or one for each part."""
+    if report.way is not None:
+        return whatif_way_text.conclusion(report, report.way)
+    curves = [f"{curve.name}: {whatif_curve_text.conclusion(curve)}" for curve in report.curves]
+    if not curves:
+        return whatif_text.conclusion(report)
+    return " ".join([f"{whatif_text.conclusion(report)}.", *curves] if report.results else curves)
+
+
 def render(report: WhatIfReport, flames: Flames | None = None) -> Html:
     """The page. ``flames``: None where no trial is better than the unchanged job."""
     shown = [
@@ -65,7 +76,7 @@ def _command(report: WhatIfReport) -> str:
 
 
 def _header(report: WhatIfReport) -> Html:
-    said = whatif_answer.answer(report)
+    said = answer(report)
     step = f" ({report.step})" if report.step else ""
     tiles = [
         ("Unchanged", format_ns(report.ns), f"a {report.measure}{step}"),
