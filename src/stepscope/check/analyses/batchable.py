@@ -72,9 +72,9 @@ def _batchable(ctx: Context, node: ast.Call, levels: int) -> bool:
     if call.name and (has_batch_form(call) or _masked_reduction(ctx, call)):
         return True
     if call.name in _BY_ROW:
-        given = call.argument(0, "fn")
-        inner = ctx.function(given) if given is not None else None
-        return inner is not None and levels > 0 and batchable(ctx.at(inner.module), inner.body, levels - 1)
+        return _has_batchable(ctx, call.argument(0, "fn"), levels)
+    if call.name == "tensorflow.cond":
+        return all(_has_batchable(ctx, branch, levels) for branch in branches(call))
     if isinstance(node.func, ast.Attribute) and node.func.attr in _SLICE_WRITES:
         written = node.func.value
         return isinstance(written, ast.Subscript) and ctx.tag(written.value) is Tag.VARIABLE
@@ -86,6 +86,17 @@ def _batchable(ctx: Context, node: ast.Call, levels: int) -> bool:
     return isinstance(node.func, ast.Attribute) and not call.name.startswith(("keras.", "tensorflow.random")) and (
         node.func.attr in COLLECTING
     )  # fmt: skip
+
+
+def _has_batchable(ctx: Context, given: ast.expr | None, levels: int) -> bool:
+    """Whether a given function is known, and has a batch form."""
+    inner = ctx.function(given) if given is not None else None
+    return inner is not None and levels > 0 and batchable(ctx.at(inner.module), inner.body, levels - 1)
+
+
+def branches(cond: Call) -> tuple[ast.expr | None, ast.expr | None]:
+    """The two functions of a ``tf.cond``: on a batch, ``tf.where`` chooses between their results."""
+    return cond.argument(1, "true_fn"), cond.argument(2, "false_fn")
 
 
 def _masked_reduction(ctx: Context, call: Call) -> bool:

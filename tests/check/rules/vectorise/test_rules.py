@@ -25,12 +25,16 @@ values = points[:, 0]
         "tf.map_fn(lambda n: tf.random.uniform([], maxval=n), values)",
         "tf.map_fn(lambda r: tf.reduce_min(tf.boolean_mask(r, r > 0)), points)",
         "tf.map_fn(lambda r: r * 2.0, points)",
+        "tf.map_fn(lambda v: tf.cond(v > 0, lambda: v * 2.0, lambda: v * 0.5), values)",
+        "tf.map_fn(lambda v: tf.cond(v > 0, true_fn=lambda: distance(v), false_fn=lambda: v), values)",
+        "tf.map_fn(chosen, values)",
         "tf.compat.v1.map_fn(lambda r: tf.signal.fft(tf.cast(r, tf.complex64)), points)",
     ],
 )
 def test_map_fn_over_ops_with_a_batch_form(call: str) -> None:
     """Lambdas, functions, structures, nested ones."""
     function = "def distance(row):\n    delta = row - points[0]\n    return tf.norm(delta)\n"
+    function += "def chosen(v):\n    def low():\n        return -v\n    return tf.cond(v < 0, low, lambda: v)\n"
     assert codes(f"{HEAD}{function}{call}\n")[:1] == ["VEC001"]
 
 
@@ -43,6 +47,9 @@ def test_map_fn_over_ops_with_a_batch_form(call: str) -> None:
         "tf.map_fn(lambda row: tf.image.random_flip_up_down(row), points)",
         "tf.map_fn(lambda row: model(row[None]), points)",
         "tf.map_fn(lambda row: unknown(row), points)",
+        "tf.map_fn(lambda v: tf.cond(v > 0, lambda: unknown(v), lambda: v), values)",
+        "tf.map_fn(lambda v: tf.cond(v > 0, unknown, lambda: v), values)",
+        "tf.map_fn(lambda v: tf.while_loop(lambda w: w < 9, lambda w: w * 2, [v]), values)",
         "tf.map_fn(lambda r: tf.math.top_k(r[0], r[1]).values, (points, values))",
         "tf.map_fn(lambda r: tf.math.top_k(r[0], k=r[1]).values, (points, values))",
         "tf.map_fn(lambda r: tf.math.unsorted_segment_mean(r[0], r[1], num_segments=3), (points, values))",
