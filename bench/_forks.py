@@ -21,7 +21,9 @@ from typing import NoReturn
 import _pairs
 from _pairs import Ran
 
-UNFIT = frozenset({"DEV005", "KER009", "KER012", "TFD001", "TFD003", "TFD004", "TFD005", "TFD008", "TFD012", "TFD013"})
+UNFIT = frozenset(
+    {"DEV005", "KER009", "KER012", "TFD001", "TFD003", "TFD004", "TFD005", "TFD008", "TFD012", "TFD013", "TFD022"}
+)
 """Pairs about something that CPU time does not show, or that fork."""
 _PIECE = 1 << 16
 

@@ -18,12 +18,14 @@ from stepscope.check.rules.keras import (
     models_pile_up,
     recurrent_layer_not_fused,
     repeated_predict,
+    sizes_off_tensor_cores,
     steps_count_samples,
 )
 from stepscope.check.rules.libraries import buggy_library_version, fork_after_framework, training_on_cpu_device
 from stepscope.check.rules.ops import backend_calls_in_loop, graph_ops_in_loop, loop_invariant_op
 from stepscope.check.rules.tf_data import (
     cached_repeats,
+    files_in_one_array,
     forked_workers,
     generator_over_arrays,
     image_shrunk_after_decoding,
@@ -42,6 +44,7 @@ from stepscope.check.rules.tf_data import (
     shuffled_images,
 )
 from stepscope.check.rules.tf_function import (
+    array_in_graph,
     changing_python_argument,
     compiled_for_each_shape,
     eager_mode_left_on,
@@ -80,6 +83,7 @@ ALL: tuple[Rule, ...] = (
     recurrent_layer_not_fused.RULE,
     steps_count_samples.RULE,
     data_not_in_batches.RULE,
+    sizes_off_tensor_cores.RULE,
     buggy_library_version.RULE,
     array_elements_in_python.RULE,
     graph_ops_in_loop.RULE,
@@ -102,6 +106,7 @@ ALL: tuple[Rule, ...] = (
     rows_in_python.RULE,
     forked_workers.RULE,
     image_shrunk_after_decoding.RULE,
+    files_in_one_array.RULE,
     changing_python_argument.RULE,
     function_made_per_call.RULE,
     varying_shapes.RULE,
@@ -115,6 +120,7 @@ ALL: tuple[Rule, ...] = (
     redundant_function.RULE,
     compiled_for_each_shape.RULE,
     graph_per_request.RULE,
+    array_in_graph.RULE,
     map_fn_over_batched_op.RULE,
     tensor_rows_in_python.RULE,
     array_grown_in_loop.RULE,
