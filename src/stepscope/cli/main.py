@@ -36,6 +36,7 @@ COMMANDS = {
     "lsp": ("stepscope.check.cli.lsp:lsp", "Serve an editor: findings and quick fixes."),
     "rule": ("stepscope.cli.rule:rule", "Explain a finding's code."),
     "import": ("stepscope.cli.import_:import_", "Make a session from other tools' traces."),
+    "export": ("stepscope.cli.export:export", "Write a session as a file of another tool."),
     "merge": ("stepscope.cli.merge:merge", "Join the sessions of one job's members."),
     "gather": ("stepscope.cli.gather:gather", "Gather the sessions of many hosts in one place."),
     "pack": ("stepscope.cli.pack:pack", "Pack a session into one file."),

@@ -13,7 +13,7 @@ from stepscope.store.span_cache import PLACE_BITS
 
 if TYPE_CHECKING:
     from stepscope.derive.optrace.device.event_links import Links
-    from stepscope.tables.optrace import I32
+    from stepscope.tables.optrace import I32, OpTrace
     from stepscope.tables.records import I64
 
 Say = Callable[[float, str], object]
@@ -36,6 +36,10 @@ class SpanTrack(Struct, frozen=True, kw_only=True):
     """Links that need to know the lanes of this track's events."""
     first_event: int = 0
     """Row of the track's first event in its op trace."""
+    optrace: OpTrace | None = None
+    """That op trace, for what else it says of the events; of links between tasks None."""
+    native: int = 0
+    """The kernel's number of the thread; 0: not a thread of a measured process, or not known."""
     bound_ns: int | None = 0
     """By how much its times may be off on the timeline; None: not known."""
 
@@ -45,7 +49,7 @@ class LinkedEvents:
 
     def __init__(self, links: Links) -> None:
         """Starts with no event placed."""
-        self._links = links
+        self.links = links
         self._events = np.unique(np.concatenate([links.source, links.target]))
         self._lane = np.full(len(self._events), -1, np.int64)
         self._row = np.full(len(self._events), -1, np.int64)
@@ -59,9 +63,9 @@ class LinkedEvents:
     def placed(self) -> tuple[I64, I64, I64]:
         """Links whose two events are drawn: source and target as places (lane << 32 | row), and kind."""
         place = (self._lane << PLACE_BITS) | self._row
-        ends = [np.searchsorted(self._events, end) for end in (self._links.source, self._links.target)]
+        ends = [np.searchsorted(self._events, end) for end in (self.links.source, self.links.target)]
         drawn = np.flatnonzero((self._lane[ends[0]] >= 0) & (self._lane[ends[1]] >= 0))
-        return place[ends[0]][drawn], place[ends[1]][drawn], self._links.kind[drawn]
+        return place[ends[0]][drawn], place[ends[1]][drawn], self.links.kind[drawn]
 
 
 class DistinctNames(Struct):

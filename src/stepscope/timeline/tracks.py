@@ -150,6 +150,7 @@ class Spans(Struct):
                 dur=dur[mine],
                 name=names[mine],
                 worker=worker.info.key,
+                native=seen[which].native if which in seen else 0,
             )
 
     def _count_undrawn(self, info: WorkerInfo, records: RecordTable) -> None:
@@ -256,6 +257,7 @@ class Spans(Struct):
                 trace=stored.name,
                 linked=linked,
                 first_event=line.first,
+                optrace=trace,
             )
         yield from link_tracks.transfers(stored, sent, self.names, linked)
 

@@ -15,6 +15,7 @@ from stepscope.derive.steps import gaps, totals
 from stepscope.store.bundle import is_packed
 from stepscope.tables.errors import UsageError
 from stepscope.tables.findings import Diagnostic
+from stepscope.tables.units import format_ns
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -120,6 +121,28 @@ def of_session(session: Session, path: Path, event: str = "", window: Window | N
         work=max(work, 1.0),
         counts_steps=steady,
         has_steps=in_steps,
+    )
+
+
+def of_range(session: Session, path: Path, event: str, within: tuple[int, int]) -> ChosenGraph:
+    """The graph of one event of an opened session in a range, (from, to) in ns since its start.
+
+    Raises:
+        UsageError: it has no such event, or no sample of it in the range.
+    """
+    from stepscope.derive.stacks import session_stacks
+    from stepscope.derive.view import SessionView
+    from stepscope.report.flame.graph import graph
+
+    profile = _pick(session_stacks.profiles(session), event, path, _why_none(SessionView(session)))
+    part = session_stacks.within(profile, [within])
+    said = f"{format_ns(within[0])} to {format_ns(within[1])} after its start"
+    if not len(part.samples):
+        raise UsageError(f"{path}: no sample of {profile.event} lies in the range {said}")
+    return ChosenGraph(
+        graph=graph(part, source=str(path), window=said, hidden=profile.total - part.total),
+        work=1.0,
+        counts_steps=False,
     )
 
 

@@ -331,6 +331,7 @@ def test_speedscope_file_is_what_its_schema_says() -> None:
     file = json.loads(speedscope.write(sampled(), name="run", exporter="stepscope"))
     assert file["$schema"] == speedscope.SCHEMA
     assert (file["name"], file["exporter"]) == ("run", "stepscope")
+    assert None not in file.values()  # the schema knows no null
     assert [p["name"] for p in file["profiles"]] == ["python (7)", "tf_Compute (8)"]
     for profile in file["profiles"]:
         assert profile["type"] == "sampled"

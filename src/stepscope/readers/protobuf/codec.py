@@ -16,6 +16,7 @@ VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 _MAX_VARINT_BYTES = 10
 _SIGN = 1 << 63
 _SEVEN_BITS = 0x7F
+_ONE_BYTE = [bytes([value]) for value in range(_SEVEN_BITS + 1)]
 
 
 class ProtoError(FormatError):
@@ -99,6 +100,8 @@ def number(value: int | bytes) -> int:
 
 def encode_varint(value: int) -> bytes:
     """A number; negative ones as int64."""
+    if 0 <= value <= _SEVEN_BITS:
+        return _ONE_BYTE[value]
     value &= (1 << 64) - 1
     out = bytearray()
     while value > _SEVEN_BITS:

@@ -71,7 +71,7 @@ class _File(msgspec.Struct, rename="camel"):
     schema: str = msgspec.field(default=SCHEMA, name="$schema")
     name: str | None = None
     exporter: str | None = None
-    active_profile_index: float | None = None
+    active_profile_index: float | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class _Rows(Struct):
