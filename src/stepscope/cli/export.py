@@ -13,7 +13,7 @@ from stepscope.report.words import printable
 if TYPE_CHECKING:
     from stepscope.use_cases.export import Form
 
-FORMS = ("perfetto", "speedscope", "folded")
+FORMS = ("perfetto", "speedscope", "pprof", "folded")
 
 
 @click.command(short_help="Write a session as a file of another tool.")
@@ -23,7 +23,7 @@ FORMS = ("perfetto", "speedscope", "folded")
     "form",
     type=click.Choice(FORMS),
     required=True,
-    help="perfetto: the timeline, for ui.perfetto.dev. speedscope, folded: the sampled stacks of one event.",
+    help="perfetto: the timeline, for ui.perfetto.dev. speedscope, pprof, folded: the sampled stacks of one event.",
 )
 @click.option(
     "-o",

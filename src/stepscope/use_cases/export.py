@@ -141,10 +141,17 @@ def _stacks(options: ExportOptions, path: Path) -> ExportedFile:
     else:
         within = _range(SessionView(session), word) or (0, 0)
         chosen = flame.of_range(session, options.session, options.event, within)
-    data = flame.encode(chosen.graph, Path(ENDINGS[options.form]))
+    profile = chosen.graph.profile
+    if options.form == "pprof":
+        from stepscope.exporters import pprof_labels
+        from stepscope.readers.stacks import pprof
+
+        phases = pprof_labels.phases(profile, SessionView(session))
+        data = pprof.write(pprof_labels.qualified(profile), phases)
+    else:
+        data = flame.encode(chosen.graph, Path(ENDINGS[options.form]))
     with _replacing(path) as stream:
         stream.write(data)
-    profile = chosen.graph.profile
     said = f"{_size(path)} · {len(profile.samples):,} samples of {profile.event}"
     return ExportedFile(path=path, said=f"{said} · {chosen.graph.window}" if chosen.graph.window else said)
 

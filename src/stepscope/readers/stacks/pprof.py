@@ -24,7 +24,9 @@ from stepscope.tables.errors import FormatError
 from stepscope.tables.stacks import UNKNOWN, Frame, FrameKind, SampleTable, StackBuilder, StackProfile, Thread
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from stepscope.tables.records import I64
 
 _SHORT = {"ns": 1, "us": 1_000, "\u03bcs": 1_000, "\u00b5s": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _TIMES = _SHORT | {"nanoseconds": 1, "microseconds": 1_000, "milliseconds": 1_000_000, "seconds": 1_000_000_000}
@@ -284,10 +286,18 @@ class _Strings:
         return self.known.setdefault(text, len(self.known))
 
 
-def write(profile: StackProfile) -> bytes:
+class Phases(Struct, frozen=True):
+    """What the program did at each sample, for a label ``phase``."""
+
+    number: I64
+    """Index into ``names``, -1 for none: int64[sample]."""
+    names: Sequence[str]
+
+
+def write(profile: StackProfile, phases: Phases | None = None) -> bytes:
     """A profile as gzipped pprof: values ``samples/count`` if counts are known, and the event's.
 
-    Threads become labels. Weights are rounded to whole numbers, which are all that the format has.
+    Threads and phases become labels. Weights are rounded to whole numbers, which are all that the format has.
     """
     strings = _Strings()
     counted = bool(len(profile.samples)) and bool(np.all(profile.samples.count > 0))
@@ -301,13 +311,14 @@ def write(profile: StackProfile) -> bytes:
     ]
     chains = FrameChains(profile)
     labels = [_labels(thread, strings) for thread in profile.threads]
-    samples = profile.samples.summed()
-    columns = (samples.thread, samples.stack, samples.flags, samples.count, samples.weight)
-    for thread, stack, flag, *row in zip(*(column.tolist() for column in columns), strict=True):
-        ids = [frame + 1 for frame in reversed(chains.of(stack, flag))]
-        values = [round(value) for value in row[-len(types) :]]
-        sample = encode_packed(1, ids) + encode_packed(2, values)
-        parts.append(encode_bytes(2, sample + (labels[thread] if thread != UNKNOWN else b"")))
+    for phase, samples in _by_phase(profile.samples, phases):
+        about = _label(strings, "phase", text=phase) if phase else b""
+        columns = (samples.thread, samples.stack, samples.flags, samples.count, samples.weight)
+        for thread, stack, flag, *row in zip(*(column.tolist() for column in columns), strict=True):
+            ids = [frame + 1 for frame in reversed(chains.of(stack, flag))]
+            values = [round(value) for value in row[-len(types) :]]
+            sample = encode_packed(1, ids) + encode_packed(2, values) + about
+            parts.append(encode_bytes(2, sample + (labels[thread] if thread != UNKNOWN else b"")))
     parts += _symbols(chains.frames, strings)
     parts += [encode_bytes(6, text.encode("utf-8", "replace")) for text in strings.known]
     parts.append(encode_number(14, strings.known[kind]))
@@ -331,10 +342,21 @@ def _symbols(frames: Sequence[Frame], strings: _Strings) -> list[bytes]:
     return parts
 
 
-def _labels(thread: Thread, strings: _Strings) -> bytes:
-    def label(key: str, *, text: str = "", value: int = 0) -> bytes:
-        inner = encode_number(1, strings.number(key)) + encode_number(2, strings.number(text))
-        return encode_bytes(3, inner + encode_number(3, value))
+def _by_phase(samples: SampleTable, phases: Phases | None) -> Iterator[tuple[str, SampleTable]]:
+    """Sums of the samples of each phase; "" for none."""
+    if phases is None:
+        yield "", samples.summed()
+        return
+    for number in np.unique(phases.number).tolist():
+        name = phases.names[number] if number != UNKNOWN else ""
+        yield name, samples.take(phases.number == number).summed()
 
-    named = label("thread", text=thread.name) if thread.name else b""
-    return named + label("tid", value=thread.tid) + label("pid", value=thread.pid)
+
+def _label(strings: _Strings, key: str, *, text: str = "", value: int = 0) -> bytes:
+    inner = encode_number(1, strings.number(key)) + encode_number(2, strings.number(text))
+    return encode_bytes(3, inner + encode_number(3, value))
+
+
+def _labels(thread: Thread, strings: _Strings) -> bytes:
+    named = _label(strings, "thread", text=thread.name) if thread.name else b""
+    return named + _label(strings, "tid", value=thread.tid) + _label(strings, "pid", value=thread.pid)
