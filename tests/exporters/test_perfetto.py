@@ -16,7 +16,8 @@ from tests.web.timeline_sessions import STEP, stored
 from stepscope import store
 from stepscope.derive.view import SessionView
 from stepscope.exporters import perfetto
-from stepscope.exporters.perfetto import Range, TraceContents
+from stepscope.exporters.perfetto import TraceContents
+from stepscope.exporters.ranges import Range
 from stepscope.model.session.session import Manifest, Session, StoredOpTrace
 from stepscope.timeline.tracks import Spans
 from stepscope.use_cases.importing import import_files
@@ -127,7 +128,7 @@ def test_what_begins_before_the_session_is_cut_there() -> None:
     assert any("before the session's start" in what for what in made.left_out)
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="the shared data is not beside this checkout")
+@pytest.mark.skipif(not DATA.is_dir(), reason="the shared data does not lie next to this checkout")
 def test_a_real_trace_of_a_gpu(tmp_path: Path) -> None:
     """Every event, with launches as flows whose two ends are there."""
     path = import_files([DATA / "xplane" / "gpu-multi-worker.xplane.pb"], tmp_path / "gpu.stepscope").session

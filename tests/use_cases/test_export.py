@@ -111,6 +111,16 @@ def test_a_session_without_stacks_or_steps(tmp_path: Path) -> None:
     assert isinstance(export(tmp_path / "none", "--to", "perfetto").exception, SessionError)
 
 
+def test_parquet_is_a_new_folder(session: Path, tmp_path: Path) -> None:
+    """Of four tables; one that is there is refused, and left as it is."""
+    done = export(session, "--to", "parquet")
+    assert (done.exit_code, "60 steps" in done.stdout) == (0, True)
+    folder = tmp_path / "job-parquet"
+    assert sorted(one.stem for one in folder.iterdir()) == ["findings", "ops", "spans", "steps"]
+    assert "already exists; expected a new folder" in failed(session, "--to", "parquet")
+    assert list(tmp_path.iterdir()) == [folder]
+
+
 def test_a_failure_leaves_the_file_that_was_there(
     session: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,7 @@ from stepscope.report.words import printable
 if TYPE_CHECKING:
     from stepscope.use_cases.export import Form
 
-FORMS = ("perfetto", "speedscope", "pprof", "folded")
+FORMS = ("perfetto", "speedscope", "pprof", "folded", "parquet")
 
 
 @click.command(short_help="Write a session as a file of another tool.")
@@ -23,13 +23,15 @@ FORMS = ("perfetto", "speedscope", "pprof", "folded")
     "form",
     type=click.Choice(FORMS),
     required=True,
-    help="perfetto: the timeline, for ui.perfetto.dev. speedscope, pprof, folded: the sampled stacks of one event.",
+    help="perfetto: the timeline, for ui.perfetto.dev. speedscope, pprof, folded: the sampled stacks of one event. "
+    "parquet: tables of steps, spans, ops and findings, for DuckDB and pandas.",
 )
 @click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help="The file to write; one that is there is replaced. Default: named after the session, in the current folder.",
+    help="The file to write; one that is there is replaced. For parquet: a new folder. Default: named after the "
+    "session, in the current folder.",
 )
 @click.option(
     "--range",

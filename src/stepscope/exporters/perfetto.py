@@ -15,12 +15,14 @@ from stepscope.derive.optrace.host import event_nesting
 from stepscope.exporters.event_args import EventArgs
 from stepscope.exporters.flow_ends import FlowEnds
 from stepscope.exporters.perfetto_packets import Arg, PacketWriter, SpanLabel, Spans
+from stepscope.exporters.ranges import inside
 from stepscope.timeline import joint_steps, joint_tracks, levels, series_tracks
 from stepscope.timeline.span_track import DistinctNames
 from stepscope.timeline.tracks import Spans as SessionTracks
 
 if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
+    from stepscope.exporters.ranges import Range
     from stepscope.model.api.timeline import SpanName
     from stepscope.tables.optrace import I32
     from stepscope.tables.records import I64
@@ -28,8 +30,6 @@ if TYPE_CHECKING:
     from stepscope.timeline.series_tracks import SeriesTrack
     from stepscope.timeline.span_track import SpanTrack
 
-Range = tuple[int, int]
-"""From, to: nanoseconds since session start."""
 _MOST_NS = 1 << 53
 
 
@@ -92,7 +92,7 @@ class _Trace:
         """Write a track, if any of it lies in the range."""
         start = np.clip(track.start, -_MOST_NS, _MOST_NS)
         end = start + np.clip(track.dur, 0, _MOST_NS)
-        rows = np.arange(len(start)) if self._within is None else self._inside(start, end)
+        rows = inside(start, end, self._within)
         if not len(rows):
             return
         self._cut += int((start[rows] + self.base_ns < 0).sum())
@@ -162,19 +162,15 @@ class _Trace:
             if trace is not None and self._within is not None:
                 shown = np.zeros(len(trace.events), np.bool_)
                 begin = part.times(trace.events.start_ns)
-                shown[self._inside(begin, begin + trace.events.dur_ns)] = True
+                shown[inside(begin, begin + trace.events.dur_ns, self._within)] = True
             self._flows[key] = FlowEnds(track.linked.links, trace, 1 + self.written.flows, shown)
             self.written.flows += len(self._flows[key])
         return self._flows[key]
 
-    def _inside(self, start: I64, end: I64) -> I64:
-        low, high = self._within or (0, 0)
-        return np.flatnonzero((start < high) & ((end > low) | ((end == start) & (start >= low))))
-
     def add_series(self, track: SeriesTrack) -> None:
         """Write a counter."""
         held = track.held
-        rows = np.arange(len(held)) if self._within is None else self._inside(held.start, held.end)
+        rows = inside(held.start, held.end, self._within)
         if not len(rows):
             return
         if track.group not in self._groups:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Literal
@@ -25,9 +26,9 @@ ENDINGS: dict[Form, str] = {
     "speedscope": ".speedscope.json",
     "pprof": ".pb.gz",
     "folded": ".folded",
-    "parquet": ".parquet",
+    "parquet": "-parquet",
 }
-"""Extension of the file, if none is named."""
+"""End of the file's name, if none is given; of a folder for Parquet."""
 STACKS = frozenset({"speedscope", "pprof", "folded"})
 """Formats of sampled stacks."""
 RANGE_WORDS = "all, steady, slowest, step:N, or FROM-TO in seconds as 2.5-4"
@@ -68,11 +69,14 @@ def export(options: ExportOptions) -> ExportedFile:
     if options.event and options.form not in STACKS:
         raise UsageError(f"--event chooses sampled stacks; expected --to {', '.join(sorted(STACKS))}")
     path = options.output or Path(_stem(options.session) + ENDINGS[options.form])
+    if options.form == "parquet" and path.exists():
+        raise UsageError(f"{path} already exists; expected a new folder: choose another with --output")
     if path.is_dir() or not path.parent.is_dir():
         got = "it is a folder" if path.is_dir() else f"there is no folder {path.parent}"
         raise UsageError(f"{path} cannot be written: {got}; expected the name of a file")
+    write = {"perfetto": _perfetto, "parquet": _parquet}.get(options.form, _stacks)
     try:
-        return _perfetto(options, path) if options.form == "perfetto" else _stacks(options, path)
+        return write(options, path)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
 
@@ -126,6 +130,27 @@ def _perfetto(options: ExportOptions, path: Path) -> ExportedFile:
     counted = ((made.tracks, "tracks"), (made.spans, "spans"), (made.counters, "counters"), (made.flows, "flows"))
     held = ", ".join(f"{count:,} {word if count != 1 else word[:-1]}" for count, word in counted)
     return ExportedFile(path=path, said=f"{_size(path)} · {held}", left_out=tuple(made.left_out))
+
+
+def _parquet(options: ExportOptions, path: Path) -> ExportedFile:
+    from stepscope.derive.view import SessionView
+    from stepscope.diagnosis.analyze import report_of
+    from stepscope.exporters import parquet_tables
+    from stepscope.sessions.bundle import open_session
+
+    session = open_session(options.session)
+    view = SessionView(session)
+    within = _range(view, options.range)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.mkdir()
+        rows = parquet_tables.write(view, temporary, within, report_of(session).findings)
+        size = sum(file.stat().st_size for file in temporary.iterdir())
+        temporary.rename(path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    held = ", ".join(f"{count:,} {name}" for name, count in rows.items())
+    return ExportedFile(path=path, said=f"{format_bytes(size)} · {held}")
 
 
 def _stacks(options: ExportOptions, path: Path) -> ExportedFile:
