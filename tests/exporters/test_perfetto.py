@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.derive.op_traces import Maker
-from tests.derive.sessions import MS, Job
+from tests.derive.sessions import MS, Job, S
 from tests.exporters.perfetto_files import Parsed, parse
+from tests.sessions.member_sessions import change, sessions
 from tests.web.timeline_sessions import STEP, stored
 
 from stepscope import store
@@ -19,6 +20,8 @@ from stepscope.exporters import perfetto
 from stepscope.exporters.perfetto import TraceContents
 from stepscope.exporters.ranges import Range
 from stepscope.model.session.session import Manifest, Session, StoredOpTrace
+from stepscope.sessions import merge
+from stepscope.store.manifests import read_manifest
 from stepscope.timeline.tracks import Spans
 from stepscope.use_cases.importing import import_files
 
@@ -126,6 +129,25 @@ def test_what_begins_before_the_session_is_cut_there() -> None:
     times = sorted((one.start, one.dur) for track in read.slices.values() for one in track if one.dur <= 8 * MS)
     assert (0, 3 * MS) in times
     assert any("before the session's start" in what for what in made.left_out)
+
+
+def test_a_member_that_began_earlier_lies_before_the_first(tmp_path: Path) -> None:
+    """All times are moved, the wall clock's as well, since none can be negative; groups name their members."""
+    parts = sessions(tmp_path, [[1.0], [31.0]])
+    origin = read_manifest(parts[1]).origin_monotonic_ns
+    change(parts[1], origin_monotonic_ns=origin - 3 * S)
+    view = SessionView(store.open_session(merge.merge(parts, tmp_path / "job.stepscope")))
+    read, made = written(view)
+    begins = {title: min(one.start for one in found) for title, found in read.by_title().items() if found}
+    steps = {title.partition(":")[0]: begin for title, begin in begins.items() if title.endswith("> Steps")}
+    own = [one.steps for one in map(SessionView, map(store.open_session, parts))]
+    assert read.clocks[6] == 3 * S
+    assert steps == {
+        f"worker {number}": int(one.starts[0]) + (3 * S if number == 0 else 0)
+        for number, one in enumerate(own)
+        if one is not None
+    }
+    assert made.left_out == []
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="the shared data does not lie next to this checkout")

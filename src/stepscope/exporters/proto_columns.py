@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 U8 = npt.NDArray[np.uint8]
 _SEVEN = np.uint64(7)
+_AT_ONCE = 1 << 19
+"""Bytes that are joined at a time, so that they stay in the processor's cache."""
 _LOW, _MORE = np.uint64(0x7F), np.uint8(0x80)
 
 
@@ -95,5 +97,11 @@ def with_length(head: bytes, inner: Sequence[Piece]) -> list[Piece]:
 
 def joined(pieces: Sequence[Piece]) -> bytes:
     """All messages, one after the other, each of its pieces in a row."""
-    data, used = np.hstack([piece.data for piece in pieces]), np.hstack([piece.used for piece in pieces])
-    return data[used].tobytes()
+    count, width = len(pieces[0].data), sum(piece.data.shape[1] for piece in pieces)
+    found = []
+    step = max(1, _AT_ONCE // width)
+    for first in range(0, count, step):
+        part = slice(first, first + step)
+        data = np.hstack([piece.data[part] for piece in pieces])
+        found.append(data[np.hstack([piece.used[part] for piece in pieces])].tobytes())
+    return b"".join(found)
