@@ -9,6 +9,9 @@ framework themselves.
 A finder at the front of ``sys.meta_path`` answers for the awaited names only. It returns the other finders' spec with
 its loader unchanged: only that loader's ``exec_module`` is shadowed, on the instance, until it has run. So
 ``__loader__``, ``__spec__``, ``find_spec``, lazy loaders and reloading behave as they do without us.
+
+Until stacks are sampled, that finder also notes when the program's own lines ask for a module that is not loaded, and
+which lines: the interpreter asks it anyway. It answers None to that as to any other name.
 """
 
 from __future__ import annotations
@@ -22,12 +25,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from importlib.machinery import ModuleSpec
-    from types import ModuleType
+    from types import FrameType, ModuleType
     from typing import Optional
 
     from stepscope.agent.core.foreign import Foreign
 
     Callback = Callable[[Foreign], object]
+    Asked = tuple[int, str, list[tuple[str, str, int]]]
 
 ROOTS = ("tensorflow", "keras", "tf_keras", "onnxruntime", "torch", "jax")
 """Packages whose first import starts the measurement of a process."""
@@ -37,6 +41,16 @@ COMPUTES = ("tensorflow", "onnxruntime", "torch", "jax")
 _START_S = 5.0
 """Longest wait of a fork for the start of the measurement: 0.1 s of CPU time, which others may have."""
 _LOOK_S = 0.001
+
+MOST_NOTES = 1000
+"""Imports by the program's own lines that are noted."""
+_IMPORT_SYSTEM = ("importlib._bootstrap>", "importlib" + os.sep + "__init__.py")
+_ASKS = 4
+"""Frames between the finder and ``_find_and_load``, at most: in ``importlib.util.find_spec`` there is none."""
+_OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+_NOT_OWN = ("<frozen ", os.path.dirname(os.__file__) + os.sep, _OURS)
+_INSTALLED = "-packages" + os.sep
+"""Ending of the folder of what is installed. A first look: ``agent.core.frames`` decides when the notes are written."""
 
 _PEERS = "/peers.jsonl"
 """``wire.env.PEERS_NAME``, which costs an import."""
@@ -93,6 +107,13 @@ class ImportHook:
         self._awaited: dict[str, list[Callback]] = {name: [] for name in ROOTS}
         self._running: set[str] = set()
         self._once = _thread.allocate_lock()
+        self.notes = True
+        """Whether imports are noted."""
+        self.asked: list[Asked] = []
+        """When own code asked for a module, CLOCK_MONOTONIC nanoseconds, its name, and the lines of own code that led
+        there, root to leaf."""
+        self._main = _thread.get_ident()
+        self._own: dict[str, bool] = {}
         self._starting = 0
         """The thread that starts the measurement, by its number in the kernel; -1: it has not begun; 0: none."""
         self.plain: Optional[Callable[[], object]] = None
@@ -104,6 +125,8 @@ class ImportHook:
 
     def find_spec(self, name: str, path: Foreign = None, target: Foreign = None) -> ModuleSpec | None:
         """The other finders' spec, with a watched loader; None for names that are not awaited."""
+        if self.notes:
+            self._note(name)
         if name not in self._awaited:
             return None
         for finder in list(sys.meta_path):
@@ -114,6 +137,27 @@ class ImportHook:
                 self._watch(spec.loader, name)
                 return spec
         return None
+
+    def _note(self, name: str) -> None:
+        """Note an import that own code on the main thread asks for; one that others ask for costs 0.5 us."""
+        frame = _asker()
+        if frame is None or not self._is_own(frame.f_code.co_filename) or _thread.get_ident() != self._main:
+            return
+        now, lines = time.monotonic_ns(), []
+        while frame is not None:
+            code = frame.f_code
+            if self._is_own(code.co_filename):
+                lines.append((code.co_filename, code.co_name, frame.f_lineno or 0))
+            frame = frame.f_back
+        lines.reverse()
+        self.asked.append((now, name, lines))
+        self.notes = self.notes and len(self.asked) < MOST_NOTES
+
+    def _is_own(self, file: str) -> bool:
+        known = self._own.get(file)
+        if known is None:
+            known = self._own[file] = not file.startswith(_NOT_OWN) and _INSTALLED not in file
+        return known
 
     def _watch(self, loader: Foreign, name: str) -> None:
         if isinstance(loader, type) or not hasattr(loader, "exec_module") or not hasattr(loader, "__dict__"):
@@ -226,9 +270,23 @@ class ImportHook:
     def remove(self) -> None:
         """Leave ``sys.meta_path``; no callback runs after this."""
         self._awaited = {}
-        self.plain = None
+        self.plain, self.notes, self.asked = None, False, []
         if self in sys.meta_path:
             sys.meta_path.remove(self)
+
+
+def _asker() -> Optional[FrameType]:
+    """The frame that asks for the import for which the finder is called; None: nothing is imported."""
+    frame: Optional[FrameType] = sys._getframe(2)
+    for _ in range(_ASKS):
+        frame = frame.f_back if frame is not None else None
+        if frame is None or frame.f_code.co_name == "_find_and_load":
+            break
+    else:
+        return None
+    while frame is not None and frame.f_code.co_filename.endswith(_IMPORT_SYSTEM):
+        frame = frame.f_back
+    return frame
 
 
 def arm(run: str) -> None:

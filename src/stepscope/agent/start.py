@@ -8,7 +8,7 @@ import os
 import sys
 import time
 
-from stepscope.agent import state
+from stepscope.agent import asked_imports, state
 from stepscope.agent.capture.commands import Commands
 from stepscope.agent.capture.controller import KIND
 from stepscope.agent.capture.first_look import FirstLook
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from stepscope.agent.core.foreign import Foreign
     from stepscope.agent.state import AgentState
 
-    class Hook(Protocol):
+    class Hook(asked_imports.Hook, Protocol):
         """Interface of the import hook: see ``agent.bootstrap``."""
 
         run: str
@@ -55,11 +55,12 @@ _LAST_S = 0.0005
 class MeasuredProcess:
     """The parts of one measured process other than its state."""
 
-    def __init__(self, current: AgentState, computes: Collection[str], began: Optional[dict[str, int]] = None) -> None:
-        """``computes``: module names of the frameworks that compute; ``began``: when imports of frameworks began."""
+    def __init__(self, current: AgentState, computes: Collection[str], hook: Optional[Hook] = None) -> None:
+        """``computes``: module names of the frameworks that compute; ``hook``: knows when imports began."""
         self.state = current
         self._computes = computes
-        self._began: dict[str, int] = {} if began is None else began
+        self._hook = hook
+        self._began: dict[str, int] = {} if hook is None else hook.began
         self.sampler: Optional[Sampler] = None
         self._over = False
         """Whether the program's exit handlers run."""
@@ -78,6 +79,9 @@ class MeasuredProcess:
             return
         if self.sampler is None:
             self._say("numpy", sys.modules.get("numpy"))
+            if self._hook is not None:
+                with self.state.guard("imports"):
+                    asked_imports.write(self.state, self._hook)
             self._begin()
         self.register_exit()
 
@@ -191,7 +195,7 @@ def start(hook: Hook, roots: Collection[str], computes: Collection[str]) -> bool
         return False
     state.CURRENT = current
     os.register_at_fork(after_in_child=current.after_fork)
-    running = MeasuredProcess(current, computes, hook.began)
+    running = MeasuredProcess(current, computes, hook)
     if side_thread.FORK_WARNS:
         os.register_at_fork(before=running.before_fork)
         os.register_at_fork(before=hook.await_start)  # which runs first
@@ -204,6 +208,8 @@ def start(hook: Hook, roots: Collection[str], computes: Collection[str]) -> bool
         hook.after_import(module_name, functools.partial(current.attach, probe, attach))
     for probe, module_name, attach in registry.targets(current):
         hook.after_import(module_name, functools.partial(current.attach, probe, attach))
+    if hook.began:  # what a framework imports is no line's of the program
+        hook.notes = False
     current.membership.look()  # a process without a framework may have no thread of ours that would look later
     hook.plain = running.woken
     return True

@@ -296,7 +296,7 @@ def _of_phases(
 ) -> dict[str, ExplainedTime]:
     """What specific findings explain of the phases outside of steady steps.
 
-    - A cost that is paid once lies in the phases before the steps.
+    - A cost that is paid once lies in the phases before the steps, or in those that its evidence names.
     - A finding explains what runs on its own lines, also outside of the steps.
     - A finding about a component of the steps explains the phase of that name: what is saved or evaluated between
       steps is slow for the same reason.
@@ -308,7 +308,7 @@ def _of_phases(
     for finding in specific:
         if finding.severity == "ask":
             continue
-        if finding.exposed_stage == "initialization":
+        if finding.exposed_stage == "initialization" and not subject(finding, PHASE):
             ns = finding.cost.ns_per_step * (len(steps) if steps is not None else 0)
             whole = sum(early.values())
             for phase in early:

@@ -47,7 +47,9 @@ MAX_PENDING = 4_000_000
 counted."""
 _ABOUT_PROCESS = frozenset({"process", "framework", "end", "capture", "look", "profiler", "member", "memory-held"})
 _WITH_COMMAND = frozenset({"process", "child"})
-_ABOUT_FILES = frozenset({"name", "code", "trace", "dataset", "iterator", "child", "model", "pyfunction", "layer"})
+_ABOUT_FILES = frozenset(
+    {"name", "code", "trace", "dataset", "iterator", "child", "model", "pyfunction", "layer", "import"}
+)
 
 
 class WorkerDrain:

@@ -141,8 +141,20 @@ class DataLoaderMade(Event, tag="data-loader", frozen=True, kw_only=True):
     fn_line: int = 0
 
 
+class ImportAsked(Event, tag="import", frozen=True, kw_only=True):
+    """The program's own line asked for a module that was not loaded, before stacks were sampled. Since 0.1."""
+
+    name: str = ""
+    """Module; "" in the last one, which says where the main thread was when the sampling began."""
+    file: str = ""
+    """Its file, if it is the user's."""
+    stack: tuple[Frame, ...] = ()
+    """Lines of user code that led there, root to leaf."""
+
+
 ProgramEvent = (
     DataLoaderMade
+    | ImportAsked
     | Setting
     | Padding
     | InputSeen

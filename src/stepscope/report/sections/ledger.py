@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.causes.general import phase_lines
+from stepscope.causes.general import phase_lines, start_imports
 from stepscope.derive.input import pipeline
 from stepscope.derive.ledger import build as ledgers
 from stepscope.derive.ledger import loop_edges, outside
@@ -61,6 +61,10 @@ NUMBERED: dict[Phase, str] = {
     "not-seen": "",
 }
 """What the number of a phase counts; "" for phases that have none."""
+IMPORTING = frozenset({"start", "imports", "building"})
+"""Phases in which a program imports."""
+MOST_IMPORTS = 4
+"""Imports that the text of a part names."""
 STEPS = frozenset({"first-steps", "steps", "other-steps", "evaluation"})
 """Phases that a job has which makes steps."""
 
@@ -115,7 +119,7 @@ def _places(view: SessionView, spots: Spots, part: LedgerPart) -> tuple[Place, .
 
 def _text(view: SessionView, ledger: Ledger, part: LedgerPart) -> str:
     """What a part is, beyond its name."""
-    items = [_number(part), *_details(ledger, part)]
+    items = [_number(part), *_details(ledger, part), _imported(view, ledger, part)]
     by, until_ns = phase_lines.launched(view.session.manifest, ledger.worker)
     if part.phase == "start" and by:
         items.append(_share_text(f"{by}, before it starts this process,", min(until_ns, part.ns)))
@@ -176,6 +180,18 @@ def _details(ledger: Ledger, part: LedgerPart) -> list[str]:
         case _:
             said = []
     return said
+
+
+def _imported(view: SessionView, ledger: Ledger, part: LedgerPart) -> str:
+    """What a part before the first step imports, with the lines that ask for it: ``pandas 1.2 s (train.py:3)``."""
+    found = view.get(start_imports.build) if ledger.maker is None and part.phase in IMPORTING else None
+    said = []
+    for time in found.times if found is not None else ():
+        ns = intervals.total(intervals.clip(time.spans, part.spans))
+        if ns >= MIN_NAMED_RATIO * part.ns and time.file:
+            place = view.place(time.file, time.line)
+            said.append(f"{time.module} {format_ns(ns)} ({place.file}:{place.line})")
+    return f"imports: {', '.join(said[:MOST_IMPORTS])}" if said else ""
 
 
 def _before(ledger: Ledger) -> str:

@@ -1,0 +1,87 @@
+"""INI002 slow-import: its fixtures, and what it says of whose imports."""
+
+from __future__ import annotations
+
+import pytest
+from tests.derive.sessions import MS, SCRIPT, Job
+from tests.detectors.asking import find
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.jobs import unsampled
+from tests.detectors.trend_jobs import loading
+
+from stepscope.detectors.system.slow_import import DETECTOR
+from stepscope.diagnosis.analyze import report_of
+from stepscope.model.log.program import ImportAsked
+
+UTILS = "/job/utils.py"
+
+
+def importing(own: int, framework: int = 0, *, steps: int = 0) -> Job:
+    """``own`` ms in a module of the user's at line 2, ``framework`` ms in TensorFlow at line 3, then a loop."""
+    whole = (own + framework) * MS
+    job = loading(whole + steps * MS)
+    job.records = [record for record in job.records if record.start_ns >= whole]
+    job.sources[SCRIPT] = "import os\nimport utils\nimport tensorflow\n" + "\n" * 60
+    for at, name, line in ((0, "utils", 2), (own, "tensorflow", 3), (own + framework, "", 3)):
+        file = UTILS if name == "utils" else ""
+        job.event(ImportAsked(at=at * MS, name=name, file=file, stack=((SCRIPT, "<module>", line),)))
+    job.framework(at=whole, dur=framework * MS)
+    return job
+
+
+FIXTURES = Fixtures(
+    firing=lambda: importing(9_000, 3_000),
+    expected=Expected(
+        severity="high",
+        cost=0.41,
+        per_step=90_000_000,
+        basis="modelled",
+        where=(("train.py", 2), ("train.py", 3)),
+        metrics=(
+            "import_ratio",
+            "import_ns",
+            "framework_ns",
+            "utils at train.py:2",
+            "tensorflow at train.py:3",
+            "part of start",
+            "part of imports",
+        ),
+        title=("imports take", "utils 9 s (train.py:2)"),
+        introduced="environment setting",
+        exposed="initialization",
+        pipeline_stage="none",
+        remedy="work-out-of-import",
+    ),
+    silent=lambda: importing(500, 500),
+    not_applicable=unsampled,
+    missing="stack samples of any thread",
+    below=lambda: importing(1_999),
+    at=lambda: importing(2_001),
+)
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_fixtures(claim: Claim) -> None:
+    """It finds its case, is silent where it must be, says what it lacks, and turns at its threshold."""
+    claim(DETECTOR, FIXTURES)
+
+
+def test_frameworks_alone_are_information() -> None:
+    """A job needs them: their time is said, with the line, and nothing is proposed or claimed."""
+    (found,) = (f for f in find(importing(100, 9_000)) if f.code == "INI002")
+    assert (found.severity, found.remedies, found.cost.ratio) == ("info", (), 0.0)
+    assert "tensorflow 9 s (train.py:3)" in found.title
+
+
+def test_seconds_of_imports_in_a_long_run_are_information() -> None:
+    """They are said, and no share of the run is claimed."""
+    (found,) = (f for f in find(importing(2_500, steps=20_000)) if f.code == "INI002")
+    assert (found.severity, found.cost.ratio, found.remedies[0].id) == ("info", 0.0, "work-out-of-import")
+
+
+def test_what_is_told_of_imports_explains_its_phases() -> None:
+    """The general finding about the start and the imports does not say the same again."""
+    report = report_of(importing(9_000, 3_000).session())
+    entries = {entry.phase: entry for entry in report.ledger}
+    assert {entries["start"].code, entries["imports"].code} == {"INI002"}
+    assert "utils 9 s (train.py:2)" in entries["start"].text
