@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.agent.conftest import Armed
 
-from stepscope.agent import bootstrap
+from stepscope.agent import asked_imports, bootstrap
 from stepscope.model.log.program import ImportAsked
 
 MAIN = """
@@ -45,6 +45,9 @@ def test_who_asks_for_what(armed: Armed) -> None:
     assert said[-1] == ("", [("main.py", 10)])
     assert "mailbox" not in {name for name, _ in said}
     assert [line.at for line in lines] == sorted(line.at for line in lines)
+    slow = next(line for line in lines if line.name == "slow")
+    assert (slow.file, lines[-1].file) == (str(armed.folder / "slow.py"), "")
+    assert 0 < slow.cpu < lines[-1].cpu
 
 
 def test_an_import_that_raises_says_the_same(armed: Armed) -> None:
@@ -62,10 +65,20 @@ def test_the_notes_are_bounded(armed: Armed) -> None:
     most = bootstrap.MOST_NOTES
     body = f"""
 import sys
-from stepscope.agent import bootstrap
+from stepscope.agent import asked_imports, bootstrap
 for number in range({most + 50}):
     try: __import__("nowhere%d" % number)
     except ImportError: pass
 print(len(bootstrap.HOOK.asked), bootstrap.HOOK.notes)
 """
     assert armed.start(program(armed, body)).stdout.split() == [str(most), "False"]
+
+
+def test_file_systems_over_a_network() -> None:
+    """The innermost mount around a path counts, by its type."""
+    mounts = "\n".join(
+        f"36 35 98:0 / {point} rw,noatime - {kind} source rw"
+        for point, kind in (("/", "ext4"), ("/home", "nfs4"), ("/home/me/local", "xfs"), ("/data", "fuse.gcsfuse"))
+    )
+    paths = ("/usr/lib/os.py", "/home/me/train.py", "/home/me/local/env", "/database", "/home/x", "/data")
+    assert asked_imports.over_network(mounts, paths) == [("nfs4", "/home"), ("fuse.gcsfuse", "/data")]

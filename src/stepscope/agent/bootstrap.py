@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from stepscope.agent.core.foreign import Foreign
 
     Callback = Callable[[Foreign], object]
-    Asked = tuple[int, str, list[tuple[str, str, int]]]
+    Asked = tuple[int, int, str, list[tuple[str, str, int]]]
 
 ROOTS = ("tensorflow", "keras", "tf_keras", "onnxruntime", "torch", "jax")
 """Packages whose first import starts the measurement of a process."""
@@ -110,9 +110,9 @@ class ImportHook:
         self.notes = True
         """Whether imports are noted."""
         self.asked: list[Asked] = []
-        """When own code asked for a module, CLOCK_MONOTONIC nanoseconds, its name, and the lines of own code that led
-        there, root to leaf."""
-        self._main = _thread.get_ident()
+        """When own code asked for a module, CLOCK_MONOTONIC nanoseconds, the CPU time of the main thread by then, the
+        module's name, and the lines of own code that led there, root to leaf."""
+        self.main = _thread.get_ident()
         self._own: dict[str, bool] = {}
         self._starting = 0
         """The thread that starts the measurement, by its number in the kernel; -1: it has not begun; 0: none."""
@@ -141,16 +141,16 @@ class ImportHook:
     def _note(self, name: str) -> None:
         """Note an import that own code on the main thread asks for; one that others ask for costs 0.5 us."""
         frame = _asker()
-        if frame is None or not self._is_own(frame.f_code.co_filename) or _thread.get_ident() != self._main:
+        if frame is None or not self._is_own(frame.f_code.co_filename) or _thread.get_ident() != self.main:
             return
-        now, lines = time.monotonic_ns(), []
+        now, used, lines = time.monotonic_ns(), time.thread_time_ns(), []
         while frame is not None:
             code = frame.f_code
             if self._is_own(code.co_filename):
                 lines.append((code.co_filename, code.co_name, frame.f_lineno or 0))
             frame = frame.f_back
         lines.reverse()
-        self.asked.append((now, name, lines))
+        self.asked.append((now, used, name, lines))
         self.notes = self.notes and len(self.asked) < MOST_NOTES
 
     def _is_own(self, file: str) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.derive.sessions import MS, SCRIPT, Job
 from tests.detectors.asking import find
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures
 from tests.detectors.jobs import unsampled
+from tests.detectors.resource_jobs import MB
 from tests.detectors.trend_jobs import loading
 
 from stepscope.detectors.system.slow_import import DETECTOR
@@ -16,15 +17,24 @@ from stepscope.model.log.program import ImportAsked
 UTILS = "/job/utils.py"
 
 
-def importing(own: int, framework: int = 0, *, steps: int = 0) -> Job:
-    """``own`` ms in a module of the user's at line 2, ``framework`` ms in TensorFlow at line 3, then a loop."""
+def importing(own: int, framework: int = 0, *, steps: int = 0, used: float = 1.0, read: int = -1) -> Job:
+    """``own`` ms in a module of the user's at line 2, ``framework`` ms in TensorFlow at line 3, then a loop.
+
+    Args:
+        own: milliseconds of the user's module.
+        framework: of TensorFlow.
+        steps: delay of the loop.
+        used: share of the imports on the CPU.
+        read: bytes from disks.
+    """
     whole = (own + framework) * MS
     job = loading(whole + steps * MS)
     job.records = [record for record in job.records if record.start_ns >= whole]
     job.sources[SCRIPT] = "import os\nimport utils\nimport tensorflow\n" + "\n" * 60
     for at, name, line in ((0, "utils", 2), (own, "tensorflow", 3), (own + framework, "", 3)):
-        file = UTILS if name == "utils" else ""
-        job.event(ImportAsked(at=at * MS, name=name, file=file, stack=((SCRIPT, "<module>", line),)))
+        file, cpu = UTILS if name == "utils" else "", round(used * at * MS) + 1
+        where = ((SCRIPT, "<module>", line),)
+        job.event(ImportAsked(at=at * MS, name=name, file=file, stack=where, cpu=cpu, read=-1 if name else read))
     job.framework(at=whole, dur=framework * MS)
     return job
 
@@ -57,6 +67,13 @@ FIXTURES = Fixtures(
     missing="stack samples of any thread",
     below=lambda: importing(1_999),
     at=lambda: importing(2_001),
+    edges={
+        "min_blocked_ratio": Edge(
+            below=lambda: importing(9_000, used=0.51, read=100 * MB),
+            at=lambda: importing(9_000, used=0.49, read=100 * MB),
+            shows="packages-on-a-local-disk",
+        )
+    },
 )
 
 
@@ -85,3 +102,9 @@ def test_what_is_told_of_imports_explains_its_phases() -> None:
     entries = {entry.phase: entry for entry in report.ledger}
     assert {entries["start"].code, entries["imports"].code} == {"INI002"}
     assert "utils 9 s (train.py:2)" in entries["start"].text
+
+
+def test_a_sleep_is_no_slow_disk() -> None:
+    """What waits and reads next to nothing waits for something else."""
+    (found,) = (f for f in find(importing(9_000, used=0.1, read=MB)) if f.code == "INI002")
+    assert [remedy.id for remedy in found.remedies] == ["work-out-of-import", "import-less"]

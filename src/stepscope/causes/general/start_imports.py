@@ -14,7 +14,7 @@ from stepscope.derive.ledger import import_times
 from stepscope.derive.numeric import intervals
 
 if TYPE_CHECKING:
-    from stepscope.derive.ledger.import_times import ImportTime
+    from stepscope.derive.ledger.import_times import ImportTime, Waited
     from stepscope.derive.ledger.part import Ledger
     from stepscope.derive.view import SessionView
     from stepscope.model.report.ledger import Phase
@@ -31,6 +31,9 @@ class StartImports(Struct, frozen=True, kw_only=True):
     """Part within the imports of frameworks, which the job needs."""
     phases: tuple[tuple[Phase, float], ...]
     """Phases of the ledger with the share that these imports are of each."""
+
+    waited: Waited | None
+    """What the time was until stacks were sampled; None: not known."""
 
     @property
     def ns(self) -> int:
@@ -55,6 +58,7 @@ def build(view: SessionView) -> StartImports | None:
         wall_ns=whole.wall_ns,
         framework_ns=sum(intervals.total(intervals.clip(time.spans, frameworks)) for time in times),
         phases=_phases(whole, times),
+        waited=import_times.waited(whole.worker),
     )
 
 

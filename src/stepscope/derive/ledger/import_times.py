@@ -85,6 +85,29 @@ def build(worker: Worker, source_of: SourceOf) -> tuple[ImportTime, ...]:
     return tuple(sorted(_with_frameworks(worker, times), key=lambda time: -time.ns))
 
 
+class Waited(Struct, frozen=True, kw_only=True):
+    """What the time until the sampling began was, from the first import of the program's own lines on."""
+
+    ns: int
+    blocked_ns: int
+    """Neither on a CPU nor ready for one: it waited for files, for the most part."""
+    read_bytes: int
+    """From disks and network file systems, since the process began; -1 unknown."""
+    network: tuple[tuple[str, str], ...]
+    """Type and mount point of network file systems that hold Python's modules or the program."""
+
+
+def waited(worker: Worker) -> Waited | None:
+    """None where nothing was noted."""
+    notes = sorted(worker.all(ImportAsked), key=lambda note: note.at)
+    if not notes or notes[-1].name or not notes[-1].cpu:
+        return None
+    first, last = notes[0], notes[-1]
+    ns = last.at - first.at
+    blocked = max(0, ns - (last.cpu - first.cpu) - last.delay)
+    return Waited(ns=ns, blocked_ns=blocked, read_bytes=last.read, network=last.network)
+
+
 def frameworks(worker: Worker) -> Intervals:
     """When frameworks were imported."""
     return _spans([(event.at - event.dur, event.at) for event in worker.all(Framework) if event.dur])

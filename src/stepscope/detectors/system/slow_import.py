@@ -12,7 +12,8 @@ worker process that imports the same script.
 ## Evidence
 `import_ratio`: of the job's wall time; `import_ns`; `framework_ns`: within imports of frameworks. `MODULE at
 FILE:LINE`: time of one statement, without that of others within. `part of PHASE`: share of a phase of the ledger that
-is imports.
+is imports. `blocked_ns`, `read_bytes`: of the time until stacks are sampled, without the CPU and not for want of one,
+and what was read from disks and network file systems by then, if that is most of it.
 
 ## Known limits
 Frameworks are counted, but a job needs them: alone they are information, and no saving is claimed. What other imports
@@ -22,7 +23,7 @@ where other code runs between two of them, neither has the time. Under `enable`,
 
 ## Remedy
 Move what a module does while it is imported into a function, or keep its result in a file; import what is not needed at
-the start where it is used, and a part of a package rather than all of it.
+the start where it is used, and a part of a package rather than all of it. Keep the environment on a local disk.
 
 ## References
 FSE'22 study, symptom "slow initialization time" ("including library importing").
@@ -37,13 +38,13 @@ from msgspec import Struct
 from stepscope.causes.general import start_imports
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of, severity_of
 from stepscope.tables.findings import Evidence, Remedy
-from stepscope.tables.units import Ratio, format_ns, format_ratio
+from stepscope.tables.units import Ratio, format_bytes, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.general.start_imports import StartImports
-    from stepscope.derive.ledger.import_times import ImportTime
+    from stepscope.derive.ledger.import_times import ImportTime, Waited
     from stepscope.derive.view import SessionView
     from stepscope.tables.place import Place
 
@@ -55,10 +56,19 @@ class Params(Struct, frozen=True, kw_only=True):
     """Of the job's wall time, in all imports; in those other than frameworks from which a saving is claimed."""
     min_ns: int = 2_000_000_000
     """In imports other than frameworks, however long the run; less is no saving that is claimed."""
+    min_blocked_ratio: Ratio = Ratio(0.5)
+    """Of the time until stacks are sampled, without the CPU and not for want of one, from which it waits for files."""
     min_listed_ratio: Ratio = Ratio(0.02)
     """Of all imports, from which a statement is listed."""
 
 
+MIN_READ = 20_000_000
+"""Bytes read from disks: less is not what imports wait for, such as a sleep or an answer of a server."""
+_LOCAL = Remedy(
+    id="packages-on-a-local-disk",
+    text="keep the environment and the program on a local disk, in one archive or image that is unpacked there: an "
+    "import opens thousands of small files, each of which waits for the disk or the network",
+)
 MOST = 8
 """Statements that are listed."""
 MIN_OTHER = 0.1
@@ -76,6 +86,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen]:
     if ratio < params.min_ratio and found.other_ns < params.min_ns:
         return
     clear = found.other_ns >= params.min_ns and other >= params.min_ratio
+    files = _files(found, params)
     listed = [time for time in found.times if time.ns >= params.min_listed_ratio * found.ns][:MOST]
     places = [_place(view, time) for time in sorted(listed, key=lambda time: not time.own) if time.file]
     steps = view.steps
@@ -90,6 +101,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen]:
             Evidence(metric="import_ns", value=found.ns, unit="ns"),
             Evidence(metric="framework_ns", value=found.framework_ns, unit="ns"),
             *(Evidence(metric=_metric(view, time), value=time.ns, unit="ns") for time in listed),
+            *(_of_files(files) if files is not None else ()),
             *(
                 Evidence(metric=f"part of {phase}", value=part, unit="ratio", refs=(f"phase:{phase}",))
                 for phase, part in found.phases
@@ -98,8 +110,33 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen]:
         cost=cost_of(view, other, low=0.0, basis="modelled", ns_per_step=each)
         if clear
         else cost_of(view, 0.0, high=other, basis="unknown", ns_per_step=0),
-        remedies=_remedies(found, listed),
-        explanation="The time of a line is without that of imports which other lines of the program ask for meanwhile.",
+        remedies=((_LOCAL,) if files is not None else ()) + _remedies(found, listed),
+        explanation="The time of a line is without that of imports which other lines of the program ask for meanwhile."
+        f"{_files_text(files) if files is not None else ''}",
+    )
+
+
+def _files(found: StartImports, params: Params) -> Waited | None:
+    """What the imports wait for, if it is files; None if they compute."""
+    waited = found.waited
+    long = waited is not None and waited.blocked_ns >= params.min_blocked_ratio * waited.ns
+    return waited if long and waited is not None and (waited.read_bytes >= MIN_READ or waited.network) else None
+
+
+def _of_files(files: Waited) -> tuple[Evidence, ...]:
+    return (
+        Evidence(metric="blocked_ns", value=files.blocked_ns, unit="ns"),
+        Evidence(metric="read_bytes", value=max(0, files.read_bytes), unit="bytes"),
+    )
+
+
+def _files_text(files: Waited) -> str:
+    """What is read, and from where."""
+    over = "".join(f", some of it from {point} ({kind}, over a network)" for kind, point in files.network)
+    read = f"{format_bytes(files.read_bytes)} were read" if files.read_bytes > 0 else "files were read"
+    return (
+        f" For {format_ns(files.blocked_ns)} of the {format_ns(files.ns)} from the first import to the end of the "
+        f"framework's, the main thread neither computed nor was ready to: {read}{over}."
     )
 
 

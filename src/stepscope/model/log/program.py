@@ -150,6 +150,14 @@ class ImportAsked(Event, tag="import", frozen=True, kw_only=True):
     """Its file, if it is the user's."""
     stack: tuple[Frame, ...] = ()
     """Lines of user code that led there, root to leaf."""
+    cpu: int = 0
+    """CPU time of the main thread by then."""
+    delay: int = 0
+    """Time for which it was ready and had no CPU; like the following, in the last one alone."""
+    read: int = -1
+    """Bytes that the process has read from disks and network file systems; -1 unknown."""
+    network: tuple[tuple[str, str], ...] = ()
+    """Type and mount point of file systems over a network that hold Python's modules or the program, if it waited."""
 
 
 ProgramEvent = (
