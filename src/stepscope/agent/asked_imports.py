@@ -69,7 +69,7 @@ def _own_file(name: str) -> str:
     return frames.absolute(file) if isinstance(file, str) and frames.is_own(file) else ""
 
 
-def _machine(waited: int, script: str) -> dict[str, object]:
+def _machine(waited: int, script: object) -> dict[str, object]:
     """What the process has read from disks, for how long its main thread was ready and had no CPU, and, if it waited,
     the file systems over a network that hold Python's modules or the program."""
     found: dict[str, object] = {}

@@ -125,6 +125,7 @@ from stepscope.detectors.system import (
     steady_page_faults,
     uploads_squeeze_input,
     utilisation_dips,
+    whole_data_in_memory,
 )
 
 if TYPE_CHECKING:
@@ -226,6 +227,7 @@ ALL: Listed = (
     steady_page_faults.DETECTOR,
     memory_in_small_pages.DETECTOR,
     out_of_memory.DETECTOR,
+    whole_data_in_memory.DETECTOR,
     choppy_network_input.DETECTOR,
     network_input_at_capacity.DETECTOR,
     uploads_squeeze_input.DETECTOR,
