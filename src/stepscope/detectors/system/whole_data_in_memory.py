@@ -110,8 +110,8 @@ _COPY = " The program makes one array of them, which takes as much again while b
 _REMEDIES = (
     Remedy(
         id="load-as-needed",
-        text="give tf.data the names of the files and load them in map, a few at a time "
-        "(from_tensor_slices(paths).map(load, num_parallel_calls=AUTOTUNE)), or read them in the dataset of a DataLoader",
+        text="give tf.data the names of the files and load them in map, some at a time "
+        "(from_tensor_slices(paths).map(load, num_parallel_calls=AUTOTUNE)), or read them in a DataLoader's dataset",
     ),
     Remedy(
         id="smaller-rows",

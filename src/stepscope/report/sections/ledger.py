@@ -11,7 +11,7 @@ import numpy as np
 from stepscope.causes.general import phase_lines, start_imports
 from stepscope.derive.input import pipeline
 from stepscope.derive.ledger import build as ledgers
-from stepscope.derive.ledger import loop_edges, outside
+from stepscope.derive.ledger import loop_edges, outside, start_work
 from stepscope.derive.ledger.spots import Spots
 from stepscope.derive.numeric import intervals
 from stepscope.derive.python import stack_samples
@@ -65,6 +65,8 @@ IMPORTING = frozenset({"start", "imports", "building"})
 """Phases in which a program imports."""
 MOST_IMPORTS = 4
 """Imports that the text of a part names."""
+FIRST_RUN = "first runs of the graph, which is optimised and compiled then,"
+"""What first steps do beyond tracing."""
 STEPS = frozenset({"first-steps", "steps", "other-steps", "evaluation"})
 """Phases that a job has which makes steps."""
 
@@ -119,7 +121,7 @@ def _places(view: SessionView, spots: Spots, part: LedgerPart) -> tuple[Place, .
 
 def _text(view: SessionView, ledger: Ledger, part: LedgerPart) -> str:
     """What a part is, beyond its name."""
-    items = [_number(part), *_details(ledger, part), _imported(view, ledger, part)]
+    items = [_number(part), *_details(ledger, part), _imported(view, ledger, part), *_start_work(view, ledger, part)]
     by, until_ns = phase_lines.launched(view.session.manifest, ledger.worker)
     if part.phase == "start" and by:
         items.append(_share_text(f"{by}, before it starts this process,", min(until_ns, part.ns)))
@@ -192,6 +194,17 @@ def _imported(view: SessionView, ledger: Ledger, part: LedgerPart) -> str:
             place = view.place(time.file, time.line)
             said.append(f"{time.module} {format_ns(ns)} ({place.file}:{place.line})")
     return f"imports: {', '.join(said[:MOST_IMPORTS])}" if said else ""
+
+
+def _start_work(view: SessionView, ledger: Ledger, part: LedgerPart) -> list[str]:
+    """How much of a part before the steady steps is the start of a device, compilation, and first runs of graphs."""
+    if part.phase not in {"building", "first-steps"}:
+        return []
+    times = start_work.of(ledger.worker, ledger.threads, part)
+    traced = _records_within(ledger, part, Kind.TRACE)
+    if part.phase == "first-steps" and view.steps is not None and ledger.maker is None and traced:
+        times[FIRST_RUN] = start_work.first_runs(view.steps, part, traced) - sum(times.values())
+    return [_share_text(what, ns) for what, ns in times.items() if ns >= MIN_NAMED_RATIO * part.ns]
 
 
 def _before(ledger: Ledger) -> str:
