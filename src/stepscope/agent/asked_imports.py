@@ -45,11 +45,11 @@ def write(state: AgentState, hook: Hook) -> None:
     before = 0
     for number, (at, used, name, lines) in enumerate(asked):
         lasts = asked[number + 1][0] - at if name else _LEAST_NS
-        own = [(frames.absolute(file), *rest) for file, *rest in lines if frames.is_own(file)][:_MOST_LINES]
+        own = [(frames.absolute(file), function, line) for file, function, line in lines if frames.is_own(file)]
         if own and max(lasts, at - before) >= _LEAST_NS:
-            line: dict[str, object] = {"t": "import", "at": at, "name": name, "cpu": used, "stack": own}
-            line.update({"file": _own_file(name)} if name else _machine(at - asked[0][0] - used, own[-1][0]))
-            state.log(line)
+            said: dict[str, object] = {"t": "import", "at": at, "name": name, "cpu": used, "stack": own[:_MOST_LINES]}
+            said.update({"file": _own_file(name)} if name else _machine(at - asked[0][0] - used, own[-1][0]))
+            state.log(said)
             before = at
 
 
@@ -69,7 +69,7 @@ def _own_file(name: str) -> str:
     return frames.absolute(file) if isinstance(file, str) and frames.is_own(file) else ""
 
 
-def _machine(waited: int, script: object) -> dict[str, object]:
+def _machine(waited: int, script: str) -> dict[str, object]:
     """What the process has read from disks, for how long its main thread was ready and had no CPU, and, if it waited,
     the file systems over a network that hold Python's modules or the program."""
     found: dict[str, object] = {}

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import pytest
-from tests.derive.sessions import MS, SCRIPT, Job
+from tests.derive.sessions import MS, SCRIPT, Frame, Job, S
 from tests.detectors.asking import find
 from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures
-from tests.detectors.jobs import unsampled
+from tests.detectors.jobs import CALL, MAKE, train_loop, unsampled
 from tests.detectors.resource_jobs import MB
 from tests.detectors.trend_jobs import loading
 
 from stepscope.detectors.system.slow_import import DETECTOR
 from stepscope.diagnosis.analyze import report_of
 from stepscope.model.log.program import ImportAsked
+from stepscope.wire.kinds import Flag
 
 UTILS = "/job/utils.py"
+SYSTEM = Frame("<frozen importlib._bootstrap>", "_find_and_load", 1, own=False)
 
 
 def importing(own: int, framework: int = 0, *, steps: int = 0, used: float = 1.0, read: int = -1) -> Job:
@@ -96,7 +98,7 @@ def test_seconds_of_imports_in_a_long_run_are_information() -> None:
     assert (found.severity, found.cost.ratio, found.remedies[0].id) == ("info", 0.0, "work-out-of-import")
 
 
-def test_what_is_told_of_imports_explains_its_phases() -> None:
+def test_a_finding_about_imports_explains_their_phases() -> None:
     """The general finding about the start and the imports does not say the same again."""
     report = report_of(importing(9_000, 3_000).session())
     entries = {entry.phase: entry for entry in report.ledger}
@@ -108,3 +110,15 @@ def test_a_sleep_is_no_slow_disk() -> None:
     """What waits and reads next to nothing waits for something else."""
     (found,) = (f for f in find(importing(9_000, used=0.1, read=MB)) if f.code == "INI002")
     assert [remedy.id for remedy in found.remedies] == ["work-out-of-import", "import-less"]
+
+
+def test_a_body_that_is_imported_is_an_import() -> None:
+    """What a module does while the program imports it after the framework is no loading of the program's."""
+    job = train_loop(20 * MS, offset=9_900 * MS)
+    job.framework(at=10 * MS, dur=9 * MS)
+    stack = Frame(SCRIPT, "<module>", MAKE), SYSTEM, Frame(UTILS, "<module>", 7)
+    job.samples(range(0, 9_900 * MS, 495 * MS), *stack, dur=495 * MS, flags=int(Flag.CPU))
+    job.samples([11 * S], Frame(SCRIPT, "main", CALL))
+    (found,) = (f for f in find(job) if f.code.startswith("INI"))
+    assert (found.code, found.severity, found.remedies[0].id) == ("INI002", "high", "work-out-of-import")
+    assert (found.where[0].line, found.where[0].function) == (MAKE, "<module>")

@@ -62,7 +62,7 @@ def test_an_array_of_a_list_takes_as_much_again() -> None:
     assert "as much again" in twice.explanation
 
 
-def test_what_is_no_data_set_is_not_told() -> None:
+def test_what_is_no_data_set() -> None:
     """A few large arrays, and what a job died of, which MEM004 says."""
     assert "MEM005" not in codes(holding(value("images", 600 * MB, count=9)))
     assert "MEM005" not in codes(dying(value("images", 1500 * MB, count=1200)))

@@ -53,7 +53,8 @@ class Params(Struct, frozen=True, kw_only=True):
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.25)
-    """Of the job's wall time, in all imports; in those other than frameworks from which a saving is claimed."""
+    """Of the job's wall time, in all imports; of the time without frameworks' imports, in others, from which a saving
+    is claimed."""
     min_ns: int = 2_000_000_000
     """In imports other than frameworks, however long the run; less is no saving that is claimed."""
     min_blocked_ratio: Ratio = Ratio(0.5)
@@ -85,7 +86,8 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen]:
     ratio, other = found.ns / found.wall_ns, found.other_ns / found.wall_ns
     if ratio < params.min_ratio and found.other_ns < params.min_ns:
         return
-    clear = found.other_ns >= params.min_ns and other >= params.min_ratio
+    rest = max(1, found.wall_ns - found.framework_ns)
+    clear = found.other_ns >= params.min_ns and found.other_ns / rest >= params.min_ratio
     files = _files(found, params)
     listed = [time for time in found.times if time.ns >= params.min_listed_ratio * found.ns][:MOST]
     places = [_place(view, time) for time in sorted(listed, key=lambda time: not time.own) if time.file]

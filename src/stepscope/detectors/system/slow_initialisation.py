@@ -16,7 +16,8 @@ that make a session or load a model, if that is most of it. `received_bytes`, `r
 network before the first step, and in how much of the time, if that is most of the function's.
 
 ## Known limits
-A long first trace alone is not a finding (GRF002 says what makes it long). A short trial run makes every start look
+A long first trace alone is not a finding (GRF002 says what makes it long), nor is what a module does while it is
+imported (INI002). A short trial run makes every start look
 long: the cost is that of a run of this length. Work of worker processes before the first step appears as waiting.
 Waiting for other tasks of the cluster (a chief, a server) is not the job's own code: `cluster_wait_ns` says how long.
 
@@ -75,6 +76,8 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     start, steps = view.get(slow_initialisation.build), view.steps
     if start is None or start.spot is None or start.span_ns <= 0:
         return
+    if start.spot.function == "<module>" and start.caller is not None:
+        return  # a module that is imported: slow_import
     ratio = start.spot_ns / start.span_ns
     long = start.spot_cpu_ns >= params.min_cpu_ns or start.spot_ns >= params.min_wait_ns
     if not long or ratio < params.min_ratio or start.samples < params.min_samples:
