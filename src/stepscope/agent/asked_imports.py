@@ -8,7 +8,6 @@ import sys
 import time
 
 from stepscope.agent.core import frames
-from stepscope.agent.core.other_frames import Stacks
 
 ModuleType = type(sys)
 TYPE_CHECKING = False
@@ -41,25 +40,17 @@ def write(state: AgentState, hook: Hook) -> None:
     asked, hook.asked = hook.asked, []
     if not asked:
         return
-    asked.append((state.now(), *_now(hook.main)))
+    if _thread.get_ident() == hook.main:
+        asked.append((state.now(), time.thread_time_ns(), "", frames.user_stack(_MOST_LINES)))
     before = 0
     for number, (at, used, name, lines) in enumerate(asked):
-        lasts = asked[number + 1][0] - at if name else _LEAST_NS
+        lasts = asked[number + 1][0] - at if number + 1 < len(asked) else _LEAST_NS
         own = [(frames.absolute(file), function, line) for file, function, line in lines if frames.is_own(file)]
         if own and max(lasts, at - before) >= _LEAST_NS:
             said: dict[str, object] = {"t": "import", "at": at, "name": name, "cpu": used, "stack": own[:_MOST_LINES]}
             said.update({"file": _own_file(name)} if name else _machine(at - asked[0][0] - used, own[-1][0]))
             state.log(said)
             before = at
-
-
-def _now(main: int) -> tuple[int, str, list[tuple[str, str, int]]]:
-    """CPU time of the main thread, 0 if this is another one, and where it is."""
-    if _thread.get_ident() == main:
-        return time.thread_time_ns(), "", frames.user_stack(_MOST_LINES)
-    with Stacks() as found:
-        frame = found.get(main)
-        return 0, "", frames.user_stack(_MOST_LINES, frame) if frame is not None else []
 
 
 def _own_file(name: str) -> str:

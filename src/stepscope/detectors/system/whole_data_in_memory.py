@@ -42,7 +42,7 @@ from stepscope.tables.units import Ratio, format_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.system.memory_owners import Owner
+    from stepscope.causes.system.memory_owners import MemoryOwner
     from stepscope.derive.machine.memory_use import Limit
     from stepscope.derive.steps_view import StepsView
 
@@ -90,13 +90,13 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     )
 
 
-def _fitting(owner: Owner, limit: Limit, base: float) -> int:
+def _fitting(owner: MemoryOwner, limit: Limit, base: float) -> int:
     if not owner.per_unit:
         owner = replace(owner, per_unit=owner.bytes / owner.count)
     return out_of_memory.fitting(owner, limit, base, owner.bytes * owner.copied)
 
 
-def _title(owner: Owner, limit: Limit, fits: int) -> str:
+def _title(owner: MemoryOwner, limit: Limit, fits: int) -> str:
     """``images holds 5.2 GiB of 16 GiB (host) before the first step: 3,000 entries; 8,900 fit``."""
     fit = f"; {fits:,} fit" if fits > owner.count else ""
     return (
