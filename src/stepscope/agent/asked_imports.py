@@ -14,7 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 
-    from stepscope.agent.bootstrap import Asked
     from stepscope.agent.state import AgentState
 
     class Hook(Protocol):
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
         main: int
         notes: bool
-        asked: list[Asked]
+        asked: list[tuple[int, int, str, list[tuple[str, str, int]]]]
 
 
 _LEAST_NS = 2_000_000
