@@ -28,11 +28,11 @@ from stepscope.tables.optrace import (
 from stepscope.tables.optrace_stats import LoadedStats, PlainStat, StatName
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from stepscope.tables.optrace import I32
     from stepscope.tables.optrace_stats import StatColumn
-    from stepscope.tables.records import I64
+    from stepscope.tables.records import F64, I64
 
 PS_PER_NS = 1000
 
@@ -59,6 +59,10 @@ class _Columns(Struct):
     line: list[int] = field(default_factory=list)
     meta: list[int] = field(default_factory=list)
 
+    def arrays(self) -> tuple[I64, ...]:
+        """All columns as arrays."""
+        return tuple(np.array(one, np.int64) for one in (self.start_ps, self.dur_ps, self.line, self.meta))
+
 
 class OpTraceBuilder:
     """Collects planes, lines and events in any order; ``build`` sorts them as the model requires."""
@@ -72,6 +76,7 @@ class OpTraceBuilder:
         self._metas: dict[tuple[int, str, Meaning], int] = {}
         self._meanings: dict[tuple[str, PlaneKind, LineKind, str, bool], Meaning] = {}
         self._events = _Columns()
+        self._filled: tuple[I64, ...] = ()
         self._stats: dict[str, list[tuple[int, PlainStat]]] = {}
         self._dropped: list[Dropped] = []
         self._diagnostics: list[Diagnostic] = []
@@ -110,25 +115,65 @@ class OpTraceBuilder:
             known: its meaning, if the format states it.
             step: it marks a step.
         """
-        place = self._lines[line]
-        if known is None:
-            kind = self._planes[place.plane].kind
-            category = str(stats.get("hlo_category", "")) if stats else ""
-            key = (name, kind, place.kind, category, step)
-            known = self._meanings.get(key)
-            if kind is PlaneKind.HOST and stats and StatName.HLO_OP in stats:  # XLA on the CPU names its ops
-                known = Meaning(category=Category.OP, op_name=name, op_type=hlo_type(name))
-            elif known is None:
-                known = self._meanings[key] = meaning(name, kind, place.kind, hlo_category=category, step=step)
-        meta = self._metas.setdefault((place.plane, name, known), len(self._metas))
+        said = stats or {}
+        meta = self.meta(
+            line,
+            name,
+            known=known,
+            step=step,
+            hlo_category=str(said.get(StatName.HLO_CATEGORY, "")),
+            hlo_op=StatName.HLO_OP in said,
+        )
         number = len(self._events.line)
         self._events.start_ps.append(round(start_ns * PS_PER_NS))
         self._events.dur_ps.append(max(0, round(dur_ns * PS_PER_NS)))
         self._events.line.append(line)
         self._events.meta.append(meta)
-        for stat, value in (stats or {}).items():
+        for stat, value in said.items():
             self._stats.setdefault(stat, []).append((number, value))
         return number
+
+    def meta(
+        self,
+        line: int,
+        name: str,
+        *,
+        known: Meaning | None = None,
+        step: bool = False,
+        hlo_category: str = "",
+        hlo_op: bool = False,
+    ) -> int:
+        """The number of a kind of event; a new kind gets the next number.
+
+        Args:
+            line: number of a line on which it occurs.
+            name: see ``event``, as ``known`` and ``step``.
+            known: likewise.
+            step: likewise.
+            hlo_category: XLA's category of the op, if the format has it.
+            hlo_op: the format says that it is an op of XLA.
+        """
+        place = self._lines[line]
+        if known is None:
+            kind = self._planes[place.plane].kind
+            key = (name, kind, place.kind, hlo_category, step)
+            known = self._meanings.get(key)
+            if kind is PlaneKind.HOST and hlo_op:  # XLA on the CPU names its ops
+                known = Meaning(category=Category.OP, op_name=name, op_type=hlo_type(name))
+            elif known is None:
+                known = self._meanings[key] = meaning(name, kind, place.kind, hlo_category=hlo_category, step=step)
+        return self._metas.setdefault((place.plane, name, known), len(self._metas))
+
+    def kinds_of_lines(self) -> tuple[int, I64]:
+        """The number of places in which a name has one meaning, plane and kind of line, and that of each line."""
+        known: dict[tuple[int, LineKind], int] = {}
+        numbers = [known.setdefault((line.plane, line.kind), len(known)) for line in self._lines]
+        return len(known), np.array(numbers, np.int64)
+
+    def fill(self, start_ns: F64, dur_ns: F64, line: I64, meta: I64) -> None:
+        """Add all events at once, instead of ``event`` for each: see there. Shapes: [event]."""
+        start_ps, dur_ps = (np.rint(times * PS_PER_NS).astype(np.int64) for times in (start_ns, dur_ns))
+        self._filled = (start_ps, np.maximum(dur_ps, 0), line, meta)
 
     def drop(self, dropped: Dropped) -> None:
         """Record what was deliberately omitted."""
@@ -138,16 +183,15 @@ class OpTraceBuilder:
         """Record what was damaged or repaired."""
         self._diagnostics.append(Diagnostic(code=code, text=text))
 
-    def build(self) -> OpTrace:
-        """The trace of everything added."""
-        start_ps = np.array(self._events.start_ps, np.int64)
-        dur_ps = np.array(self._events.dur_ps, np.int64)
+    def build(self, stats: Callable[[I64], Mapping[str, StatColumn]] | None = None) -> OpTrace:
+        """The trace of everything added. ``stats``: the columns of what ``fill`` added, given the row of each event."""
+        start_ps, dur_ps, line, meta = self._filled or self._events.arrays()
         order_of_lines = sorted(range(len(self._lines)), key=lambda i: self._lines[i].plane)
         rank = np.empty(len(self._lines), np.int32)
         rank[order_of_lines] = np.arange(len(self._lines), dtype=np.int32)
-        line = rank[np.array(self._events.line, np.int64)] if len(start_ps) else np.empty(0, np.int32)
+        line = rank[line].astype(np.int64) if len(start_ps) else line
         order = np.lexsort((-dur_ps, start_ps, line))
-        events = make_events(start_ps[order], dur_ps[order], line[order], np.array(self._events.meta, np.int32)[order])
+        events = make_events(start_ps[order], dur_ps[order], line[order], meta[order])
         bounds = np.searchsorted(events.line, np.arange(len(self._lines) + 1))
         lines = tuple(
             Line(
@@ -172,7 +216,7 @@ class OpTraceBuilder:
             events=events,
             metas=metas,
             strings=self.strings.all(),
-            stats=LoadedStats(events=self._columns(row_of)),
+            stats=LoadedStats(events=stats(row_of) if stats else self._columns(row_of)),
             dropped=tuple(self._dropped),
             diagnostics=tuple(self._diagnostics),
         )
@@ -203,7 +247,7 @@ class OpTraceBuilder:
         )
 
 
-def make_events(start_ps: I64, dur_ps: I64, line: I32, meta: I32) -> Events:
+def make_events(start_ps: I64, dur_ps: I64, line: I32 | I64, meta: I32 | I64) -> Events:
     """Columns in nanoseconds of sorted events in picoseconds: see ``tables.optrace`` on rounding."""
     start_ns = start_ps // PS_PER_NS
     dur_ns = (start_ps + dur_ps) // PS_PER_NS - start_ns

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from stepscope.tables.optrace_stats import PlainStat
+    from stepscope.tables.records import I64
 
 
 class _Numbers(dict[str, int]):
@@ -60,5 +61,21 @@ def column_of_pairs(name: str, pairs: Sequence[tuple[int, PlainStat]]) -> StatCo
         return StatColumn(name=name, rows=rows[order], values=codes, texts=texts.all())
     if any(isinstance(v, float) for v in values):
         return StatColumn(name=name, rows=rows[order], values=np.array(values, np.float64))
-    wrapped = np.array([int(v) & 0xFFFF_FFFF_FFFF_FFFF for v in values], np.uint64).astype(np.int64)
-    return StatColumn(name=name, rows=rows[order], values=wrapped)
+    return StatColumn(name=name, rows=rows[order], values=np.array([wrapped(int(v)) for v in values], np.int64))
+
+
+def column_of_codes(name: str, rows: I64, codes: I64, texts: Sequence[str]) -> StatColumn:
+    """A column of texts, numbered in the order of the rows: as ``column_of_pairs`` has it."""
+    first = np.full(len(texts), len(codes), np.int64)
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    known = Strings()
+    numbers = np.zeros(len(texts), np.int64)
+    for code in np.argsort(first, kind="stable")[: int((first < len(codes)).sum())].tolist():
+        numbers[code] = known.add(texts[code])
+    return StatColumn(name=name, rows=rows, values=numbers[codes], texts=known.all())
+
+
+def wrapped(value: int) -> int:
+    """A whole number in 64 bits, as its two's complement if it is larger."""
+    value &= 0xFFFF_FFFF_FFFF_FFFF
+    return value - (1 << 64) if value >> 63 else value

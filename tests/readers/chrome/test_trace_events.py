@@ -6,11 +6,12 @@ import gzip
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepscope.readers.chrome import trace_events
+from stepscope.readers.chrome import trace_events, trace_json
 from stepscope.readers.chrome.kineto_names import kineto_meaning
 from stepscope.readers.chrome.trace_lanes import split
 from stepscope.tables.errors import FormatError
@@ -166,13 +167,42 @@ def test_overlapping_events_have_lanes_of_their_own() -> None:
 
 @given(spans=st.lists(st.tuples(st.integers(0, 50), st.integers(0, 30)), max_size=30))
 def test_within_a_lane_spans_nest(spans: list[tuple[int, int]]) -> None:
-    lanes, moved = split([(float(a), float(b)) for a, b in spans])
+    start, dur = np.array(spans, np.float64).reshape(-1, 2).T
+    numbers, moved = split(start, dur)
+    lanes = numbers.tolist()
     assert moved == sum(lane > 0 for lane in lanes)
     for lane in set(lanes):
         mine = [(a, a + b) for (a, b), own in zip(spans, lanes, strict=True) if own == lane]
         for a, b in mine:
             for c, d in mine:
                 assert b <= c + 1 or d <= a + 1 or (a <= c and d <= b + 1) or (c <= a and b <= d + 1)
+
+
+def test_a_file_is_read_in_pieces_as_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names, numbers, texts, pairs and arrows in pieces of a few events; what is not UTF-8 is told once."""
+    events: list[Json] = [_event("M", "thread_name", 0, args={"name": "main"})]
+    for i in range(0, 400, 4):
+        args = {"External id": i, "Input Dims": [[i % 3, 2], []], "mixed": i if i % 8 else f"n{i % 5}", "flag": True}
+        events.append(
+            _event("X", f"op {i % 7}", 10 * i, dur=30.25, cat="cpu_op", args=args | ({"f": 0.5} if i > 99 else {}))
+        )
+        events.append(_event("s" if i % 8 else "f", "ac2g", 10 * i, cat="ac2g", id=i // 8))
+        events += [_event("B", "b", 10 * i + 31), _event("E", "b", 10 * i + 35)]
+    content = json.dumps({"schemaVersion": 1, "traceEvents": events, "baseTimeNanoseconds": 5}).encode()
+    texts = [content, content.replace(b"op 3", b"op\xff", 1), content[:-900], gzip.compress(content, mtime=0)]
+    whole = [trace_events.read_bytes(text) for text in texts]
+    monkeypatch.setattr(trace_json, "PIECE_BYTES", 1500)
+    monkeypatch.setattr(trace_json, "_PART_BYTES", 500)
+    for text, expected in zip(texts, whole, strict=True):
+        trace = trace_events.read_bytes(text)
+        assert (trace.strings, trace.lines, trace.planes) == (expected.strings, expected.lines, expected.planes)
+        assert (trace.source, trace.diagnostics) == (expected.source, expected.diagnostics)
+        assert [trace.stats_of(row) for row in range(len(trace.events))] == [
+            expected.stats_of(row) for row in range(len(expected.events))
+        ]
+        assert trace.stats.event_names() == expected.stats.event_names()
+        assert np.array_equal(trace.events.start_ns, expected.events.start_ns)
+        assert np.array_equal(trace.events.meta, expected.events.meta)
 
 
 @pytest.mark.parametrize("end", ["", ",", ",\n\n  ", ', {"ph": "X", "na'])

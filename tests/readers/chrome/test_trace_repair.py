@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import zlib
+from collections.abc import Iterable
 
 import pytest
 
@@ -49,9 +51,23 @@ def _file(*, bad: dict[int, bytes], whole: bool, indent: int | None = None) -> b
     return text
 
 
-def _numbers(file: trace_json.TraceFile) -> list[int]:
-    assert all(isinstance(event.ts, int) for event in file.events)
-    return [int(event.ts) // 10 for event in file.events if isinstance(event.ts, int)]
+def _read(content: bytes, name: str = "t.json") -> tuple[trace_json.TraceFile, list[int]]:
+    """What is around the events, and the number of each."""
+    events: list[trace_json.RawEvent] = []
+
+    def take(batches: Iterable[list[trace_json.RawEvent]]) -> None:
+        events.extend([event for batch in batches for event in batch])
+
+    file = trace_json.read(trace_json.Text(io.BytesIO(content), name), take)
+    return file, [int(str(event.ts)) // 10 for event in events]
+
+
+@pytest.fixture(params=[True, False], ids=["pieces", "whole"], autouse=True)
+def _sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same is read of a file in pieces and at once."""
+    if request.param:
+        monkeypatch.setattr(trace_json, "PIECE_BYTES", 700)
+        monkeypatch.setattr(trace_json, "_PART_BYTES", 250)
 
 
 @pytest.mark.parametrize("indent", [None, 2])
@@ -59,8 +75,8 @@ def _numbers(file: trace_json.TraceFile) -> list[int]:
 @pytest.mark.parametrize("at", [0, 17, COUNT - 1])
 @pytest.mark.parametrize("name", BROKEN.values(), ids=BROKEN)
 def test_a_name_that_breaks_the_json_costs_one_event(name: bytes, at: int, whole: bool, indent: int | None) -> None:
-    file = trace_json.decode(_file(bad={at: name}, whole=whole, indent=indent), "t.json")
-    assert _numbers(file) == [i for i in range(COUNT) if i != at]
+    file, numbers = _read(_file(bad={at: name}, whole=whole, indent=indent))
+    assert numbers == [i for i in range(COUNT) if i != at]
     assert len(file.told) == 1
     if at < COUNT - 1:  # what is wrong with the last one looks like a cut
         assert file.told == ("left out, as they are no JSON (a quote in a name, for example): 1 of its events",)
@@ -70,8 +86,8 @@ def test_a_name_that_breaks_the_json_costs_one_event(name: bytes, at: int, whole
 @pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("name", READABLE.values(), ids=READABLE)
 def test_a_name_with_odd_characters_costs_nothing(name: bytes, whole: bool) -> None:
-    file = trace_json.decode(_file(bad={17: name}, whole=whole), "t.json")
-    assert _numbers(file) == list(range(COUNT))
+    file, numbers = _read(_file(bad={17: name}, whole=whole))
+    assert numbers == list(range(COUNT))
     assert "replaced" in file.told[0]
     assert file.devices == (HEAD["deviceProperties"] if whole else None)
 
@@ -79,8 +95,8 @@ def test_a_name_with_odd_characters_costs_nothing(name: bytes, whole: bool) -> N
 def test_several_kinds_of_damage_at_once() -> None:
     """Broken names, bytes, and a cut end."""
     text = _file(bad={3: BROKEN["one quote"], 9: READABLE["bytes"], 20: BROKEN["brackets"]}, whole=True)
-    file = trace_json.decode(text[: text.index(b'"op 35"')], "t.json")
-    assert _numbers(file) == [i for i in range(35) if i not in {3, 20}]
+    file, numbers = _read(text[: text.index(b'"op 35"')])
+    assert numbers == [i for i in range(35) if i not in {3, 20}]
     assert ["replaced" in file.told[0], "2 of its events" in file.told[1], "truncated" in file.told[2]] == [True] * 3
     assert (file.kineto, file.devices) == (True, HEAD["deviceProperties"])
 
@@ -91,11 +107,11 @@ def test_a_gzip_stream_without_its_end_is_read_as_far_as_it_goes(kept: float) ->
     packed = gzip.compress(text, mtime=0)
     cut = packed[: int(kept * len(packed))]
     there = zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(cut)
-    file = trace_json.decode(cut, "t.json.gz")
-    assert _numbers(file) == list(range(there.count(b"}")))
+    file, numbers = _read(cut, "t.json.gz")
+    assert numbers == list(range(there.count(b"}")))
     assert file.told[-1] == "its gzip stream has no end"
 
 
 def test_a_text_most_of_which_is_no_event_is_refused() -> None:
     with pytest.raises(FormatError, match="damaged JSON"):
-        trace_json.decode(_file(bad=dict.fromkeys(range(25), b'"'), whole=True), "t.json")
+        _read(_file(bad=dict.fromkeys(range(25), b'"'), whole=True))

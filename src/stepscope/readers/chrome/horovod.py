@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from stepscope.readers.chrome import json_values
 from stepscope.readers.op_names import Meaning
@@ -18,9 +18,9 @@ from stepscope.tables.optrace import Category
 from stepscope.tables.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping
 
-    from stepscope.readers.chrome.trace_json import RawEvent
+    from stepscope.readers.chrome.trace_json import Json
 
 NOTE = "DX125"
 NEGOTIATE = "NEGOTIATE_"
@@ -32,12 +32,18 @@ MIN_SHOWN = 0.5
 """Share of the exchanges from which their order of arrival stands for all."""
 
 
-def started_us(events: Iterable[RawEvent]) -> int:
-    """Microseconds since 1970 at time 0 of a Horovod timeline; 0: it is none."""
-    for event in events:
-        if event.ph == "M" and isinstance(event.args, dict) and _STAMP in event.args:
-            return int(json_values.number(event.args[_STAMP]))
-    return 0
+class Moment(NamedTuple):
+    """An event of the timeline."""
+
+    phase: str
+    tensor: str
+    name: str
+    at_us: float
+
+
+def started_us(described: Iterable[Mapping[str, Json]]) -> int:
+    """Microseconds since 1970 at time 0 of a Horovod timeline, by the arguments of its metadata; 0: it is none."""
+    return next((int(json_values.number(args[_STAMP])) for args in described if _STAMP in args), 0)
 
 
 def meaning(name: str) -> Meaning | None:
@@ -45,20 +51,19 @@ def meaning(name: str) -> Meaning | None:
     return Meaning(category=Category.COLLECTIVE) if _EXCHANGES.fullmatch(name) else None
 
 
-def said(events: Sequence[RawEvent]) -> str:
+def said(moments: Iterable[Moment]) -> str:
     """How long ranks waited for each other, and for whom if most exchanges show it; "" without exchanges."""
     begun: dict[str, float] = {}
     came: dict[str, list[str]] = {}
     waits: list[float] = []
     last: Counter[str] = Counter()
-    for event in events:
-        tensor, name = json_values.key(event.pid), json_values.text(event.name)
-        if event.ph == "B" and name.startswith(NEGOTIATE):
-            begun[tensor], came[tensor] = json_values.number(event.ts), []
-        elif event.ph == "X" and name.isdigit() and tensor in begun:
+    for phase, tensor, name, at_us in moments:
+        if phase == "B" and name.startswith(NEGOTIATE):
+            begun[tensor], came[tensor] = at_us, []
+        elif phase == "X" and name.isdigit() and tensor in begun:
             came[tensor].append(name)
-        elif event.ph == "E" and tensor in begun:
-            waits.append(json_values.number(event.ts) - begun.pop(tensor))
+        elif phase == "E" and tensor in begun:
+            waits.append(at_us - begun.pop(tensor))
             if len(came[tensor]) > 1:
                 last[came[tensor][-1]] += 1
     if not waits:

@@ -46,3 +46,8 @@ def text(value: Json) -> str:
 def key(value: Json) -> str:
     """A process, thread or id as text: files write numbers or names."""
     return str(value)
+
+
+def decoded(args: Json) -> dict[str, Json]:
+    """An event's arguments by name; empty if they are no object."""
+    return {name: msgspec.json.decode(value) for name, value in args.items()} if isinstance(args, dict) else {}

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
-from stepscope.tables.optrace_stats import StatName
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -31,6 +29,9 @@ _MOST_RANKS = 1 << 20
 """Rank from which a number is none."""
 _OCCUPANCY = "est. achieved occupancy %"
 """Share of the warps that fit, estimated by kineto from registers, shared memory and the grid."""
+GRID, _BLOCK, _REGISTERS = "grid", "block", "registers per thread"
+OF_LAUNCH = (GRID, _BLOCK, _REGISTERS, _OCCUPANCY)
+"""Arguments that say how a kernel was launched."""
 
 
 def devices(head: Json) -> dict[int, Mapping[str, PlainStat]]:
@@ -67,14 +68,14 @@ def _is_count(value: Json) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_RANKS
 
 
-def launch(args: Mapping[str, Json]) -> dict[str, PlainStat]:
-    """A kernel's registers, grid, block and occupancy, as an XSpace file says them; empty for other events."""
-    grid = _numbers(args.get("grid"))
+def launch(args: Mapping[str, Json]) -> str | None:
+    """A kernel's registers, grid, block and occupancy, as an XSpace file says them; None for other events."""
+    grid = _numbers(args.get(GRID))
     if not grid:
-        return {}
-    said = {"regs": args.get("registers per thread"), "grid": grid, "block": _numbers(args.get("block"))}
+        return None
+    said = {"regs": args.get(_REGISTERS), "grid": grid, "block": _numbers(args.get(_BLOCK))}
     said["occ_pct"] = args.get(_OCCUPANCY)
-    return {StatName.KERNEL_DETAILS: " ".join(f"{name}:{value}" for name, value in said.items() if value is not None)}
+    return " ".join(f"{name}:{value}" for name, value in said.items() if value is not None)
 
 
 def _numbers(value: Json) -> str | None:

@@ -47,13 +47,17 @@ _KERNEL_PROFILE = "cpp_fused"
 """Part of the names of Inductor's C++ kernels, which are events if ``cpp.enable_kernel_profile`` is set."""
 
 
-def unseen_kernels(named: Iterable[tuple[str, str]]) -> str:
-    """What to say of compiled graphs whose kernels have no events; "" without such. ``named``: names and categories."""
+def unseen_kernels(named: Iterable[tuple[str, str, int]]) -> str:
+    """What to say of compiled graphs whose kernels have no events; "" without such.
+
+    Args:
+        named: names and categories of events, and the number of those that have them.
+    """
     graphs = 0
-    for name, category in named:
+    for name, category, events in named:
         if category in DEVICE_CATEGORIES or _KERNEL_PROFILE in name:
             return ""
-        graphs += name.startswith(_COMPILED)
+        graphs += events if name.startswith(_COMPILED) else 0
     if not graphs:
         return ""
     return (

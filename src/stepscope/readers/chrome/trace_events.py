@@ -8,65 +8,51 @@ reported: an end without a beginning is omitted, a beginning without an end last
 
 from __future__ import annotations
 
+import io
 import re
-from collections import Counter
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, field
+import numpy as np
 
-from stepscope.readers.chrome import horovod, json_values, kineto_devices
-from stepscope.readers.chrome.kineto_names import (
-    ANNOTATIONS,
-    DEVICE_CATEGORIES,
-    KNOWN,
-    PYTHON,
-    kineto_meaning,
-    unseen_kernels,
-)
-from stepscope.readers.chrome.trace_json import KINDS, RawEvent, decode
+from stepscope.readers.chrome import arg_columns, event_kinds, horovod, json_values, kineto_devices
+from stepscope.readers.chrome.arg_columns import AFTER_ARGS, Part
+from stepscope.readers.chrome.event_columns import EventColumns
+from stepscope.readers.chrome.kineto_names import ANNOTATIONS, DEVICE_CATEGORIES, KNOWN, PYTHON, unseen_kernels
+from stepscope.readers.chrome.trace_json import Text, read
 from stepscope.readers.chrome.trace_lanes import cut, split
-from stepscope.readers.op_names import Meaning, op_category
+from stepscope.readers.chrome.trace_threads import Threads
 from stepscope.readers.optrace_builder import OpTraceBuilder
 from stepscope.readers.xplane.plane_names import line_kind, ordinal, plane_kind
 from stepscope.tables.errors import FormatError
-from stepscope.tables.optrace import Category, Dropped, LineKind, OpTrace, PlaneKind, TraceSource
+from stepscope.tables.optrace import Dropped, LineKind, OpTrace, PlaneKind, TraceSource
 from stepscope.tables.optrace_stats import StatName
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+    from typing import BinaryIO
 
     from stepscope.readers.chrome.trace_json import TraceFile
-    from stepscope.tables.optrace_stats import PlainStat
+    from stepscope.readers.chrome.trace_threads import Process, Thread
+    from stepscope.tables.optrace_stats import StatColumn
+    from stepscope.tables.records import I64, Bool
 
-_RECEIVED, _UNKNOWN = "RecvTensor", "unknown"
-"""Pseudo ops in TF1 timelines for a transfer between tasks and for an unknown op: not op types."""
 _NS_PER_US = 1000
 _US_PER_DAY = 86_400e6
 _MAX_SPAN_US = 30 * _US_PER_DAY
 """Longest trace that fits into 64 bits of picoseconds; anything longer is not a trace."""
 _EPOCH_US = 10**14
 """Clock value from which timestamps count microseconds from 1970."""
-_INSTANTS = frozenset("iIR")
-_BEGIN, _END = frozenset("Bb"), frozenset("Ee")
-_FLOWS = {"s": StatName.FLOW_OUT, "t": StatName.FLOW_IN, "f": StatName.FLOW_IN}
-_ARGS = {
-    "correlation": StatName.CORRELATION_ID,
-    "Input Dims": StatName.SHAPE,
-    "bytes": StatName.TRANSFER_BYTES,
-    "Bytes": "bytes",
-    "External id": "external_id",
-    "external id": "external_id",
-}
-"""Names of arguments, with their names in the model."""
-_ORT_KERNEL = "_kernel_time"
-"""Suffix that ONNX Runtime adds to the names of its nodes' events."""
 _MOST_EVENTS = 1_000_000
 """Complete events after which JAX 0.10.2 and ONNX Runtime 1.31.1 drop all others; seen, not documented."""
 _CUT = f"its writer drops all events after {_MOST_EVENTS:,} (of TensorFlow and JAX import the xplane.pb, which has all)"
+_FIRST_SPANS = 1_000
+"""Spans whose categories are looked at for kineto's."""
 _KERNELS = "DX126"
 _GPU_LABEL = re.compile(r"GPU (\d+)")
 _TF1_DEVICE = re.compile(r"/device:(?P<kind>[A-Z]+):(?P<number>\d+)")
+_OF_PROFILER = frozenset({"trace", "overhead"})
+"""Categories of what kineto says of itself: its recording, and CUPTI's waits for a full buffer."""
 
 
 def read_file(path: Path) -> OpTrace:
@@ -76,77 +62,67 @@ def read_file(path: Path) -> OpTrace:
         FormatError: it cannot be read, is not a trace, or none of its events is whole.
     """
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            return _read(file, path.name, path.stat().st_size)
     except OSError as error:
         raise FormatError(f"{path}: cannot be read: {error.strerror}") from error
-    return read_bytes(content, path.name)
 
 
 def read_bytes(content: bytes, name: str = "") -> OpTrace:
     """The op trace of bytes in memory; otherwise like ``read_file``."""
-    return _Assembly(decode(content, name), name, len(content)).trace()
+    return _read(io.BytesIO(content), name, len(content))
 
 
-class _Span(Struct):
-    """An event with its times in microseconds of the file's clock."""
-
-    name: str
-    start: float
-    dur: float
-    category: str
-    args: Mapping[str, PlainStat]
-
-
-class _Thread(Struct):
-    """The events seen of one thread."""
-
-    spans: list[_Span] = field(default_factory=list)
-    open: list[_Span] = field(default_factory=list)
-    name: str = ""
-    flows: list[tuple[str, float, int]] = field(default_factory=list)
-
-
-class _Process(Struct):
-    """The events seen of one process."""
-
-    name: str = ""
-    label: str = ""
-    threads: dict[str, _Thread] = field(default_factory=dict)
+def _read(file: BinaryIO, name: str, size: int) -> OpTrace:
+    events = EventColumns()
+    around = read(Text(file, name), events.take)
+    return _Assembly(around, events, name, size).trace()
 
 
 class _Assembly:
-    """Sorts the events of a file by process and thread. One use only."""
+    """The events of a file as those of an op trace. One use only."""
 
-    def __init__(self, file: TraceFile, name: str, size: int) -> None:
+    def __init__(self, file: TraceFile, events: EventColumns, name: str, size: int) -> None:
         self.file = file
         self.name = name
         self.size = size
-        self.processes: dict[str, _Process] = {}
-        self.left_out: Counter[str] = Counter()
-        self.repaired: Counter[str] = Counter()
-        self.pending: dict[tuple[str, str, str], list[tuple[_Thread, _Span]]] = {}
-        self.flow_ids: dict[str, int] = {}
-        self.horovod_us = horovod.started_us(file.events)
+        self.stats = events.args.stats
+        self.horovod_us = horovod.started_us(one.args for one in events.described)
+        self.events = events
+        self.columns = events.columns()
+        self.threads = Threads(events, self.columns)
+        self.repaired = self.threads.repaired
+        self.spans = self.threads.spans()
+        self.flows = self.threads.flows()
+        self.category = self.columns.category[self.spans.row]
+        self.dur_us = self.spans.dur_us
+        self.is_note, self.is_frame = self._is(ANNOTATIONS), self._is(frozenset({PYTHON}))
+        self.is_device_work, self.is_of_profiler = self._is(DEVICE_CATEGORIES), self._is(_OF_PROFILER)
+        order = np.argsort(self.flows.thread, kind="stable")
+        threads, firsts = np.unique(self.flows.thread[order], return_index=True)
+        self.flows_of = dict(zip(threads.tolist(), np.split(order, firsts[1:]), strict=True)) if len(order) else {}
+        """Ends of flow arrows of each thread."""
+        self.bounds = np.searchsorted(self.spans.thread, np.arange(len(self.threads.threads) + 1))
+        self.linked: list[tuple[I64, I64]] = []
+        """Spans at which flow arrows begin or end, and their flows."""
+        self.placed: list[tuple[I64, I64]] = []
+        """Spans in the order of adding, and their lines."""
 
     def trace(self) -> OpTrace:
-        ordered = sorted(
-            (event for event in self.file.events if event.ph),
-            key=lambda event: json_values.number(event.ts, float("-inf")),
-        )
-        for event in ordered:
-            self._take(event)
-        for process in self.processes.values():
-            for thread in process.threads.values():
-                self._close(thread)
-        spans = [span for p in self.processes.values() for t in p.threads.values() for span in t.spans]
-        if not spans and not self.left_out and not self.processes:
+        """The op trace.
+
+        Raises:
+            FormatError: there are no events, or they are no single capture.
+        """
+        spans, threads = self.spans, self.threads
+        if not len(spans.row) and not threads.left_out and not threads.processes:
             raise FormatError(f"{self.name}: it has no events; expected a Chrome, TensorFlow or kineto trace")
-        zero = min((span.start for span in spans), default=0.0)
-        end = max((span.start + span.dur for span in spans), default=zero)
+        zero = float(spans.start_us.min(initial=np.inf)) if len(spans.row) else 0.0
+        end = float((spans.start_us + spans.dur_us).max()) if len(spans.row) else zero
         if end - zero > _MAX_SPAN_US:
             days = (end - zero) / _US_PER_DAY
             raise FormatError(f"{self.name}: its events span {days:.0f} days; expected a single capture")
-        kineto = self.file.kineto or any(span.category in KNOWN for span in spans[:1000])
+        kineto = self.file.kineto or bool(self._is(KNOWN)[:_FIRST_SPANS].any())
         place = kineto_devices.rank(self.file.rank)
         source = TraceSource(
             format="kineto" if kineto else "trace-event",
@@ -161,95 +137,42 @@ class _Assembly:
         )
         builder = OpTraceBuilder(source)
         there = kineto_devices.devices(self.file.devices)
-        for key, process in self.processes.items():
+        for key, process in threads.processes.items():
             if there and not process.threads and _gpu(process) not in {-1, *there}:
                 continue  # kineto names eight devices, however many there are
-            self._build(builder, key, process, zero, kineto=kineto)
+            self._build(builder, key, process, kineto=kineto)
+        number = self._add(builder, zero)
         self._tell(builder)
-        self._note(builder, ordered, spans, kineto=kineto)
-        return builder.build()
+        self._note(builder, kineto=kineto)
+        return builder.build(lambda row_of: self._stats(number, row_of))
 
-    def _note(self, builder: OpTraceBuilder, ordered: list[RawEvent], spans: list[_Span], *, kineto: bool) -> None:
+    def _is(self, categories: frozenset[str]) -> Bool:
+        """Whether each span is of one of some categories."""
+        return np.isin(self.category, [code for code, text in enumerate(self.columns.texts) if text in categories])
+
+    def _note(self, builder: OpTraceBuilder, *, kineto: bool) -> None:
         """What is to be known of a file of its writer."""
-        if self.horovod_us and (text := horovod.said(ordered)):
+        if self.horovod_us and (text := horovod.said(self._moments())):
             builder.diagnostic(horovod.NOTE, f"{self.name}: {text}")
-        if not kineto and sum(event.ph == "X" for event in ordered) == _MOST_EVENTS:
+        if not kineto and self.threads.count("X") == _MOST_EVENTS:
             builder.diagnostic("DX123", f"{self.name}: {_CUT}")
-        if text := unseen_kernels((span.name, span.category) for span in spans):
+        texts, name = self.columns.texts, self.columns.name[self.spans.row]
+        kinds, counts = np.unique(name.astype(np.int64) << 32 | self.category, return_counts=True)
+        named = ((texts[kind >> 32], texts[kind & 0xFFFF_FFFF]) for kind in kinds.tolist())
+        text = unseen_kernels((*one, count) for one, count in zip(named, counts.tolist(), strict=True))
+        if text:
             builder.diagnostic(_KERNELS, f"{self.name}: {text}")
 
-    def _take(self, event: RawEvent) -> None:
-        process = self.processes.setdefault(json_values.key(event.pid), _Process())
-        if event.ph == "M":
-            self._describe(process, event)
-            return
-        thread = process.threads.setdefault(json_values.key(event.tid), _Thread())
-        start = json_values.number(event.ts)
-        if event.ph == "X":
-            dur = json_values.number(event.dur if event.dur is not None else event.tdur)
-            thread.spans.append(_span(event, start, max(0.0, dur)))
-        elif event.ph in _INSTANTS:
-            thread.spans.append(_span(event, start, 0.0))
-        elif event.ph == "B":
-            thread.open.append(_span(event, start, 0.0))
-        elif event.ph == "E":
-            self._end(thread, event, start)
-        elif event.ph in _BEGIN | _END:
-            self._asynchronous(process, event, start)
-        elif event.ph in _FLOWS:
-            flow = f"{json_values.text(event.cat)}/{json_values.key(event.id)}"
-            thread.flows.append((_FLOWS[event.ph], start, self.flow_ids.setdefault(flow, len(self.flow_ids))))
-        else:
-            self.left_out[KINDS.get(event.ph, f"events of kind {event.ph[:8]!r}")] += 1
-
-    def _describe(self, process: _Process, event: RawEvent) -> None:
-        args = event.args if isinstance(event.args, dict) else {}
-        if event.name == "process_name":
-            process.name = json_values.text(args.get("name"))
-        elif event.name == "process_labels":
-            process.label = json_values.text(args.get("labels"))
-        elif event.name == "thread_name":
-            process.threads.setdefault(json_values.key(event.tid), _Thread()).name = json_values.text(args.get("name"))
-
-    def _end(self, thread: _Thread, event: RawEvent, end: float) -> None:
-        """End the innermost open event of that name, else the innermost; an end may omit its name."""
-        name = json_values.text(event.name)
-        if not thread.open:
-            self.repaired["end events without a begin event were dropped"] += 1
-            return
-        at = len(thread.open) - 1
-        while at >= 0 and name and thread.open[at].name != name:
-            at -= 1
-        if at < 0:
-            self.repaired["end events closed a begin event with another name"] += 1
-            at = len(thread.open) - 1
-        span = thread.open.pop(at)
-        span.dur = max(0.0, end - span.start)
-        thread.spans.append(span)
-
-    def _asynchronous(self, process: _Process, event: RawEvent, at: float) -> None:
-        key = (json_values.text(event.cat), json_values.key(event.id), json_values.text(event.name))
-        if event.ph == "b":
-            name = f"async {key[0] or key[2]}"
-            line = process.threads.setdefault(name, _Thread(name=name))
-            line.open.append(_span(event, at, 0.0))
-            self.pending.setdefault(key, []).append((line, line.open[-1]))
-        elif self.pending.get(key):  # perhaps begun in another process: ids are valid in the whole file
-            line, span = self.pending[key].pop()
-            span.dur = max(0.0, at - span.start)
-            line.open.remove(span)
-            line.spans.append(span)
-        else:
-            self.repaired["end events without a begin event were dropped"] += 1
-
-    def _close(self, thread: _Thread) -> None:
-        """Extend events without an end to the end of their thread."""
-        last = max([s.start + s.dur for s in thread.spans] + [s.start for s in thread.open], default=0.0)
-        for span in thread.open:
-            span.dur = max(0.0, last - span.start)
-            self.repaired["begin events without an end event last to the end of their thread"] += 1
-        thread.spans += thread.open
-        thread.open = []
+    def _moments(self) -> list[horovod.Moment]:
+        columns, order, texts, places = self.columns, self.threads.order, self.columns.texts, self.events.places
+        rows = zip(
+            columns.phase[order].tolist(),
+            columns.place[order].tolist(),
+            columns.name[order].tolist(),
+            self.threads.start_us[order].tolist(),
+            strict=True,
+        )
+        return [horovod.Moment(texts[phase], places[place][0], texts[name], at) for phase, place, name, at in rows]
 
     def _started(self, zero: float) -> int:
         if self.file.base_ns:
@@ -258,55 +181,93 @@ class _Assembly:
             return round((self.horovod_us + zero) * _NS_PER_US)
         return round(zero * _NS_PER_US) if zero > _EPOCH_US else 0
 
-    def _build(self, builder: OpTraceBuilder, pid: str, process: _Process, zero: float, *, kineto: bool) -> None:
-        name, kind, number = _plane_of(pid, process)
-        if kineto and _is_bookkeeping(process):
+    def _build(self, builder: OpTraceBuilder, pid: str, process: Process, *, kineto: bool) -> None:
+        name, kind, number = self._plane_of(pid, process)
+        if kineto and self._is_bookkeeping(process):
             kind = PlaneKind.METADATA
         about = kineto_devices.devices(self.file.devices).get(number) if kind is PlaneKind.GPU else None
         plane = builder.plane(name, kind, ordinal=number, stats=about)
         for key, thread in process.threads.items():
-            spans = [s for s in thread.spans if s.category not in ANNOTATIONS]
-            notes = [s for s in thread.spans if s.category in ANNOTATIONS]
-            line = _line_of(thread.name or key, kind, kineto=kineto)
-            if line is LineKind.THREAD:
-                _cut(spans)
-            lanes, overlaps = (
-                split([(s.start, s.dur) for s in spans]) if line is LineKind.THREAD else ([0] * len(spans), 0)
-            )
-            if overlaps:
-                self.repaired[
-                    "events overlap others of their thread without nesting; they are shown on separate lines"
-                ] += overlaps
-            numbers = [
-                builder.line(plane, f"{thread.name or key}{f' ({lane + 1})' if lane else ''}", line, _line_id(key))
-                for lane in range(max(lanes, default=0) + 1)
-            ]
-            flows = _flows_at(thread)
-            for span, lane in zip(spans, lanes, strict=True):
-                self._add(builder, numbers[lane], span, zero, flows)
-            if notes:
-                label = builder.line(plane, f"{thread.name or key} annotations", LineKind.NAME_SCOPE, _line_id(key))
-                for span in notes:
-                    self._add(builder, label, span, zero, {})
-            self.repaired["flow arrows that begin or end at no event were left out"] += sum(map(len, flows.values()))
+            self._build_thread(builder, plane, key, thread, _line_of(thread.name or key, kind, kineto=kineto))
 
-    def _add(
-        self, builder: OpTraceBuilder, line: int, span: _Span, zero: float, flows: dict[float, list[tuple[str, int]]]
-    ) -> None:
-        stats = dict(span.args)
-        if span.category:
-            stats["cat"] = span.category
-        if span.start in flows:
-            stats.update(flows.pop(span.start))
-        start = (span.start - zero) * _NS_PER_US
-        known = _meaning_of(span) or (horovod.meaning(span.name) if self.horovod_us else None)
-        step = known is None and StatName.STEP_NUM in stats
-        builder.event(line, span.name, start, span.dur * _NS_PER_US, stats=stats, known=known, step=step)
+    def _build_thread(self, builder: OpTraceBuilder, plane: int, key: str, thread: Thread, line: LineKind) -> None:
+        mine = np.arange(self.bounds[thread.number], self.bounds[thread.number + 1])
+        noted = self.is_note[mine]
+        spans, notes = mine[~noted], mine[noted]
+        start, lanes, overlaps = self.spans.start_us[spans], np.zeros(len(spans), np.int64), 0
+        if line is LineKind.THREAD:
+            frames = self.is_frame[spans]
+            if frames.any():
+                self.dur_us[spans] = cut(start, self.dur_us[spans], frames)
+            lanes, overlaps = split(start, self.dur_us[spans])
+        if overlaps:
+            self.repaired[
+                "events overlap others of their thread without nesting; they are shown on separate lines"
+            ] += overlaps
+        numbers = [
+            builder.line(plane, f"{thread.name or key}{f' ({lane + 1})' if lane else ''}", line, _line_id(key))
+            for lane in range(int(lanes.max(initial=0)) + 1)
+        ]
+        self.placed.append((spans, np.array(numbers, np.int64)[lanes]))
+        if len(notes):
+            label = builder.line(plane, f"{thread.name or key} annotations", LineKind.NAME_SCOPE, _line_id(key))
+            self.placed.append((notes, np.full(len(notes), label)))
+        self.repaired["flow arrows that begin or end at no event were left out"] += self._link(thread, spans)
+
+    def _link(self, thread: Thread, spans: I64) -> int:
+        """Find the first of some spans that starts where each flow arrow does; returns how many have none."""
+        flows = self.flows_of.get(thread.number)
+        if flows is None:
+            return 0
+        start = self.spans.start_us[spans]
+        order = np.argsort(start, kind="stable")
+        at = self.flows.at_us[flows]
+        place = np.searchsorted(start[order], at)
+        found = place < len(start)
+        found[found] = start[order[place[found]]] == at[found]
+        self.linked.append((spans[order[place[found]]], flows[found]))
+        return int((~found).sum())
+
+    def _add(self, builder: OpTraceBuilder, zero: float) -> I64:
+        """Add all events; returns the number of each event of the file in order of adding, -1 for others."""
+        none = np.empty(0, np.int64)
+        chosen = np.concatenate([none, *(spans for spans, _ in self.placed)])
+        line = np.concatenate([none, *(lines for _, lines in self.placed)])
+        rows = self.spans.row[chosen]
+        names = event_kinds.Named(
+            name=self.columns.name[rows], category=self.category[chosen], texts=self.columns.texts, rows=rows
+        )
+        known = horovod.meaning if self.horovod_us else None
+        meta = event_kinds.metas(builder, line, names, self.stats, known)
+        start_ns = (self.spans.start_us[chosen] - zero) * _NS_PER_US
+        builder.fill(start_ns, self.dur_us[chosen] * _NS_PER_US, line, meta)
+        number = np.full(self.events.count, -1, np.int64)
+        number[rows] = np.arange(len(rows))
+        return number
+
+    def _stats(self, number: I64, row_of: I64) -> Mapping[str, StatColumn]:
+        """The stats of all events: arguments, categories, flow arrows."""
+        said = np.flatnonzero(self.category)
+        if len(said):
+            row, values = self.spans.row[said].astype(np.int32), self.category[said]
+            self.stats["cat"].append(Part(rows=row, values=values, plain=self.columns.texts, at=AFTER_ARGS + 1))
+        if self.linked:
+            spans, flows = (np.concatenate(some) for some in zip(*self.linked, strict=True))
+            for name, which in (
+                (StatName.FLOW_OUT, self.flows.begins[flows]),
+                (StatName.FLOW_IN, ~self.flows.begins[flows]),
+            ):
+                row, values = self.spans.row[spans[which]].astype(np.int32), self.flows.number[flows[which]]
+                if len(row):
+                    first = int(flows[which][np.argmin(number[row])])
+                    self.stats[name].append(Part(rows=row, values=values, at=AFTER_ARGS + 2 + first))
+        return arg_columns.columns(self.stats, number, row_of)
 
     def _tell(self, builder: OpTraceBuilder) -> None:
+        left_out = self.threads.left_out
         if self.file.samples:
-            self.left_out["stack samples"] += self.file.samples
-        for reason, count in self.left_out.items():
+            left_out["stack samples"] += self.file.samples
+        for reason, count in left_out.items():
             builder.drop(Dropped(reason=reason, events=count))
         for what, count in self.repaired.items():
             if count:
@@ -314,54 +275,39 @@ class _Assembly:
         for text in self.file.told:
             builder.diagnostic("DX123", f"{self.name}: {text}")
 
+    def _spans_of(self, process: Process) -> slice:
+        numbers = [thread.number for thread in process.threads.values()]
+        return slice(self.bounds[numbers[0]], self.bounds[numbers[-1] + 1]) if numbers else slice(0, 0)
 
-def _cut(spans: list[_Span]) -> None:
-    """Cut the Python calls of a thread that overlap other events without nesting."""
-    frames = [span.category == PYTHON for span in spans]
-    if any(frames):
-        for span, dur in zip(spans, cut([(s.start, s.dur) for s in spans], frames), strict=True):
-            span.dur = dur
+    def _plane_of(self, pid: str, process: Process) -> tuple[str, PlaneKind, int]:
+        """Name, kind and device number of a process's plane."""
+        gpu = _gpu(process)
+        if gpu >= 0:
+            return f"/device:GPU:{gpu}", PlaneKind.GPU, gpu
+        if self.is_device_work[self._spans_of(process)].any():
+            return process.name or process.label or "GPU", PlaneKind.GPU, -1
+        tf1 = _TF1_DEVICE.search(process.name) if process.name.startswith("/job:") else None
+        if tf1:
+            kind = {"CPU": PlaneKind.HOST, "GPU": PlaneKind.GPU, "TPU": PlaneKind.TPU}.get(
+                tf1["kind"], PlaneKind.DEVICE
+            )
+            return process.name, kind, int(tf1["number"]) if kind is not PlaneKind.HOST else -1
+        kind = plane_kind(process.name)
+        if kind is PlaneKind.OTHER and json_values.NUMBER.fullmatch(pid):
+            kind = PlaneKind.HOST
+        return process.name or process.label or f"process {pid}", kind, ordinal(process.name)
 
-
-def _flows_at(thread: _Thread) -> dict[float, list[tuple[str, int]]]:
-    found: dict[float, list[tuple[str, int]]] = {}
-    for stat, at, number in thread.flows:
-        found.setdefault(at, []).append((stat, number))
-    return found
-
-
-def _plane_of(pid: str, process: _Process) -> tuple[str, PlaneKind, int]:
-    """Name, kind and device number of a process's plane."""
-    gpu = _gpu(process)
-    if gpu >= 0:
-        return f"/device:GPU:{gpu}", PlaneKind.GPU, gpu
-    spans = [span for thread in process.threads.values() for span in thread.spans]
-    if any(span.category in DEVICE_CATEGORIES for span in spans):
-        return process.name or process.label or "GPU", PlaneKind.GPU, -1
-    tf1 = _TF1_DEVICE.search(process.name) if process.name.startswith("/job:") else None
-    if tf1:
-        kind = {"CPU": PlaneKind.HOST, "GPU": PlaneKind.GPU, "TPU": PlaneKind.TPU}.get(tf1["kind"], PlaneKind.DEVICE)
-        return process.name, kind, int(tf1["number"]) if kind is not PlaneKind.HOST else -1
-    kind = plane_kind(process.name)
-    if kind is PlaneKind.OTHER and json_values.NUMBER.fullmatch(pid):
-        kind = PlaneKind.HOST
-    return process.name or process.label or f"process {pid}", kind, ordinal(process.name)
+    def _is_bookkeeping(self, process: Process) -> bool:
+        """Whether a process of a kineto trace is the profiler itself: its recording and its end mark."""
+        mine = self._spans_of(process)
+        own = self.is_of_profiler[mine] | ((self.category[mine] == 0) & (self.dur_us[mine] == 0))
+        return bool(len(own)) and bool(own.all())
 
 
-def _gpu(process: _Process) -> int:
+def _gpu(process: Process) -> int:
     """The number of a device that kineto's label names; -1 for another process."""
     gpu = _GPU_LABEL.match(process.label)
     return int(gpu[1]) if gpu else -1
-
-
-_OF_PROFILER = frozenset({"trace", "overhead"})
-"""Categories of what kineto says of itself: its recording, and CUPTI's waits for a full buffer."""
-
-
-def _is_bookkeeping(process: _Process) -> bool:
-    """Whether a process of a kineto trace is the profiler itself: its recording and its end mark."""
-    spans = [span for thread in process.threads.values() for span in thread.spans]
-    return bool(spans) and all(s.category in _OF_PROFILER or (not s.category and not s.dur) for s in spans)
 
 
 def _line_of(name: str, plane: PlaneKind, *, kineto: bool) -> LineKind:
@@ -372,27 +318,3 @@ def _line_of(name: str, plane: PlaneKind, *, kineto: bool) -> LineKind:
 
 def _line_id(key: str) -> int:
     return int(key) if json_values.NUMBER.fullmatch(key) else 0
-
-
-def _span(event: RawEvent, start: float, dur: float) -> _Span:
-    args: dict[str, PlainStat] = {}
-    if isinstance(event.args, dict):
-        for name, value in event.args.items():
-            plain = json_values.plain(value)
-            if plain is not None:
-                args[_ARGS.get(str(name), str(name))] = plain
-        args |= kineto_devices.launch(event.args)
-    return _Span(json_values.text(event.name), start, dur, json_values.text(event.cat).lower(), args)
-
-
-def _meaning_of(span: _Span) -> Meaning | None:
-    """The meaning of an event whose category or arguments say more than its name."""
-    node, kind = span.args.get("name"), span.args.get("op")
-    if isinstance(node, str) and isinstance(kind, str):
-        if node == kind == _RECEIVED:
-            return Meaning(category=Category.COLLECTIVE)
-        return Meaning(category=op_category(kind), op_name=node, op_type="" if kind == _UNKNOWN else kind)
-    kind = span.args.get("op_name")
-    if isinstance(kind, str) and span.name.endswith(_ORT_KERNEL):
-        return Meaning(category=Category.OP, op_name=span.name.removesuffix(_ORT_KERNEL), op_type=kind)
-    return kineto_meaning(span.name, span.category) if span.category else None

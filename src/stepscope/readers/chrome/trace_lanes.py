@@ -4,52 +4,88 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from stepscope.tables.records import F64, I64, Bool
 
 ROUNDING_US = 1.0
 """Time by which a child may end after its parent, because files may round to whole microseconds."""
 
 
-def cut(spans: Sequence[tuple[float, float]], frames: Sequence[bool]) -> list[float]:
-    """The duration of each span (start, duration) once ``frames`` that overlap another span without nesting are cut.
+def cut(start: F64, dur: F64, frames: Bool) -> F64:
+    """The duration of each span once ``frames`` that overlap another span without nesting are cut.
 
     A Python call that begins an annotation, as ``__enter__`` does, lasts into it, and the one that ends it begins
-    within: each is cut at the annotation's edge.
+    within: each is cut at the annotation's edge. Shapes: [span].
     """
-    durs = [dur for _, dur in spans]
+    order = _parents_first(start, dur)
+    starts, ends = start[order].tolist(), (start + dur)[order].tolist()
+    durs, calls = dur[order].tolist(), frames[order].tolist()
     around: list[tuple[float, int]] = []
-    for i in sorted(range(len(spans)), key=lambda i: (spans[i][0], -spans[i][1])):
-        start, end = spans[i][0], spans[i][0] + spans[i][1]
-        while around and around[-1][0] <= start:
+    for i, (begin, end, call) in enumerate(zip(starts, ends, calls, strict=True)):
+        while around and around[-1][0] <= begin:
             around.pop()
-        while around and around[-1][0] < end and frames[around[-1][1]] and not frames[i]:
+        while around and around[-1][0] < end and calls[around[-1][1]] and not call:
             _, begun = around.pop()
-            durs[begun] = start - spans[begun][0]
-        if around and around[-1][0] < end and frames[i]:
-            end = around[-1][0]
-            durs[i] = end - start
-        around.append((end, i))
-    return durs
+            durs[begun] = begin - starts[begun]
+        last = end
+        if around and around[-1][0] < end and call:
+            last = around[-1][0]
+            durs[i] = last - begin
+        around.append((last, i))
+    found = np.empty(len(durs), np.float64)
+    found[order] = durs
+    return found
 
 
-def split(spans: Sequence[tuple[float, float]]) -> tuple[list[int], int]:
-    """The lane of each span (start, duration), and the number of spans that did not fit into the first.
+def split(start: F64, dur: F64) -> tuple[I64, int]:
+    """The lane of each span, and the number of spans that did not fit into the first. Shapes: [span].
 
     Within a lane spans either nest or do not overlap, up to ``ROUNDING_US``.
     """
-    lanes = [0] * len(spans)
+    lanes = np.zeros(len(start), np.int64)
+    order = _parents_first(start, dur)
+    starts, ends = start[order].tolist(), (start + dur)[order].tolist()
+    if not _nest(starts, ends):
+        lanes[order] = _lanes(starts, ends)
+    return lanes, int((lanes > 0).sum())
+
+
+def _parents_first(start: F64, dur: F64) -> I64:
+    return np.lexsort((-dur, start))
+
+
+def _nest(starts: Sequence[float], ends: Sequence[float]) -> bool:
+    """Whether all spans fit into one lane."""
+    around = [float("inf")]
+    for start, end in zip(starts, ends, strict=True):
+        while around[-1] <= start:
+            around.pop()
+        last = around[-1]
+        if end <= last:
+            around.append(end)
+        elif end <= last + ROUNDING_US:
+            around.append(last)
+        else:
+            return False
+    return True
+
+
+def _lanes(starts: Sequence[float], ends: Sequence[float]) -> list[int]:
+    lanes = []
     open_ends: list[list[float]] = [[]]
-    for i in sorted(range(len(spans)), key=lambda i: (spans[i][0], -spans[i][1])):
-        start, dur = spans[i]
-        for ends in open_ends:
-            while ends and ends[-1] <= start:
-                ends.pop()
-        fitting = (n for n, ends in enumerate(open_ends) if not ends or start + dur <= ends[-1] + ROUNDING_US)
+    for start, end in zip(starts, ends, strict=True):
+        for around in open_ends:
+            while around and around[-1] <= start:
+                around.pop()
+        fitting = (n for n, around in enumerate(open_ends) if not around or end <= around[-1] + ROUNDING_US)
         lane = next(fitting, len(open_ends))
         if lane == len(open_ends):
             open_ends.append([])
-        lanes[i] = lane
-        ends = open_ends[lane]
-        ends.append(min(start + dur, ends[-1]) if ends else start + dur)
-    return lanes, sum(1 for lane in lanes if lane)
+        lanes.append(lane)
+        around = open_ends[lane]
+        around.append(min(end, around[-1]) if around else end)
+    return lanes

@@ -22,6 +22,8 @@ _BETWEEN = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|dur|args|id
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 _CUTS = 64
 """Number of object ends that are tried, from the end, for the last event that is whole."""
+_TRIES = 1_000
+"""Number of object ends that are tried, from the end, for the last one between two events."""
 _PLAIN = bytes(max(code, ord(" ")) for code in range(256))
 """Control characters as blanks: JSON allows none within a text, and reads all that it allows elsewhere as blanks."""
 
@@ -51,26 +53,46 @@ def text_of(content: bytes) -> tuple[bytes, str]:
     return content.translate(_PLAIN), ""
 
 
-def read(text: bytes, read_array: Callable[[bytes], list[T]]) -> tuple[list[T], Repaired] | None:
+def begin_of_events(text: bytes) -> int | None:
+    """Where the first event begins, or an object would have it; None if the text has no array of events."""
+    opened = re.match(rb"\[", text) or _EVENTS.search(text)
+    return None if opened is None else opened.end()
+
+
+def last_bound(text: bytes) -> tuple[int, int] | None:
+    """The end of an event near the end of a text and the beginning of the next one; None for none."""
+    end = len(text)
+    for _ in range(_TRIES):
+        end = text.rfind(b"}", 0, end)
+        if end < 0:
+            break
+        between = _BETWEEN.match(text, end)
+        if between:
+            return end + 1, between.end()
+    return None
+
+
+def read(text: bytes, read_array: Callable[[bytes], list[T]], earlier: int = 0) -> tuple[list[T], Repaired] | None:
     """The events of a text that is no JSON as a whole, and what was left out; None if none of its parts is an event.
 
     Args:
         text: without control characters.
         read_array: reads a JSON array of events; raises msgspec.DecodeError.
+        earlier: number of whole events that stood before those of the text.
     """
-    opened = re.match(rb"\[", text) or _EVENTS.search(text)
-    if opened is None:
+    begin = begin_of_events(text)
+    if begin is None:
         return None
-    bounds = [(one.start() + 1, one.end()) for one in _BETWEEN.finditer(text, opened.end())]
-    starts = [opened.end(), *(start for _, start in bounds)]
+    bounds = [(one.start() + 1, one.end()) for one in _BETWEEN.finditer(text, begin)]
+    starts = [begin, *(start for _, start in bounds)]
     ends = [end for end, _ in bounds]
     found: list[T] = []
     broken = _read_between(text, (starts, ends), (0, len(ends)), read_array, found)
     tail, after, cut = _last(text[starts[-1] :], read_array, array=text[:1] == b"[")
     found += tail
-    if len(found) <= broken:
+    if earlier + len(found) <= broken:
         return None
-    return found, Repaired(before=text[: opened.end()], after=after, broken=broken, cut_bytes=cut)
+    return found, Repaired(before=text[:begin], after=after, broken=broken, cut_bytes=cut)
 
 
 def _read_between(
