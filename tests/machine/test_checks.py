@@ -117,6 +117,10 @@ def test_without_rights_each_part_names_what_allows_it(tmp_path: Path) -> None:
     assert "--cap-add PERFMON" in inside.remedy
 
 
+RUNTIMES = {"onnxruntime": "1.23.2", "onnxruntime-gpu": "1.23.2"}
+CUDNN_8 = {"onnxruntime-gpu": "1.19.2", "nvidia-cudnn-cu12": "8.9.2.26"}
+
+
 @pytest.mark.parametrize(
     ("python", "name", "outcome", "said"),
     [
@@ -128,6 +132,10 @@ def test_without_rights_each_part_names_what_allows_it(tmp_path: Path) -> None:
         (hosts.python(unchecked="no packaging"), "requirements", "blind", "no packaging"),
         (hosts.python({"tensorflow": "2.16.1", "tensorflow-cpu": "2.15.0"}), "tensorflow-twice", "change", "cpu"),
         (hosts.python({"tensorflow": "2.14.0", "numpy": "2.3.4"}), "known-tensorflow-102743", "change", "numpy 2.3.4"),
+        (hosts.python({"torch": "2.2.2+cpu", "numpy": "2.3.4"}), "known-pytorch-132179", "change", "torch 2.2.2"),
+        (hosts.python({"onnxruntime-gpu": "1.18.1", "numpy": "2.0"}), "known-onnxruntime-21063", "change", "1.18.1"),
+        (hosts.python(CUDNN_8), "known-onnxruntime-22198", "change", "nvidia-cudnn-cu12 8.9.2.26"),
+        (hosts.python(RUNTIMES), "onnxruntime-twice", "change", "onnxruntime, onnxruntime-gpu"),
         (hosts.python(loaded=hosts.loaded(unused=("AVX2", "FMA"))), "cpu-flags", "note", "AVX2 FMA"),
         (hosts.python(loaded=hosts.loaded()), "cpu-flags", "ok", "wheel"),
         (hosts.python(), "cpu-flags", "blind", "not imported"),

@@ -42,7 +42,18 @@ def test_ranges(versions: dict[str, str], concerned: bool) -> None:
 def test_nothing_is_known_of_the_newest_versions() -> None:
     """What has been fixed says nothing of later versions."""
     newest = {"tensorflow": "2.21.0", "keras": "3.15.1", "numpy": "2.4.6", "python": "3.12.1"}
-    assert advisories.concerning(newest) == []
+    newest |= {"torch": "2.13.0+cu130", "onnxruntime": "1.32.0", "nvidia-cudnn-cu12": "9.21.0.82"}
+    assert advisories.concerning(newest, "aarch64") == []
+
+
+def test_a_defect_of_one_architecture_is_of_no_other() -> None:
+    """Wheels for another processor do not have it, and an unknown processor is no such one."""
+    told = {machine: _ids({"torch": "2.2.0"}, machine) for machine in ("aarch64", "x86_64", "")}
+    assert [machine for machine, ids in told.items() if "pytorch-119374" in ids] == ["aarch64"]
+
+
+def _ids(versions: dict[str, str], machine: str) -> list[str]:
+    return [one.id for one in advisories.concerning(versions, machine)]
 
 
 def test_the_checker_has_those_with_calls() -> None:

@@ -35,7 +35,8 @@ _ROLES = {
 def annotated(findings: Sequence[Finding], view: SessionView) -> tuple[Finding, ...]:
     """The findings, each with the defects that explain it."""
     workers = view.session.workers
-    known = [(one, worker) for worker in workers for one in advisories.concerning(versions(worker))]
+    machine = view.session.manifest.host.machine
+    known = [(one, worker) for worker in workers for one in advisories.concerning(versions(worker), machine)]
     if not known:
         return tuple(findings)
     return tuple(

@@ -22,6 +22,7 @@ from stepscope.tables.errors import FormatError
 _OLDEST = (3, 9)
 """Oldest Python that the agent runs on."""
 _WHEELS = ("tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tensorflow-intel", "tensorflow-macos", "tensorflow-rocm")
+_RUNTIMES = ("onnxruntime", "onnxruntime-gpu")
 _HOLLOW = ("tensorflow-intel", "tensorflow-macos")
 """Packages that "tensorflow" requires on other systems, which do not count as a second installation."""
 _SHOWN = (
@@ -33,8 +34,7 @@ _SHOWN = (
     "jax",
     "jaxlib",
     "torch",
-    "onnxruntime",
-    "onnxruntime-gpu",
+    *_RUNTIMES,
 )
 _SWITCHED_OFF = ("0", "false")
 
@@ -52,9 +52,10 @@ def checks(host: Host, python: PythonFacts) -> Iterator[Check]:
         yield _requirements(python)
     if wheels:
         yield from _twice(python, wheels)
-        yield from _known(python)
         yield from _gpu(host, python)
         yield from _cpu_flags(python.loaded)
+    yield from _runtime_twice(python)
+    yield from _known(python)
     yield from _allocator(host, python)
     yield from _symbols(host, python)
 
@@ -109,6 +110,15 @@ def _twice(python: PythonFacts, wheels: list[str]) -> Iterator[Check]:
         yield _check("tensorflow-twice", "TensorFlow twice", "change", ", ".join(full), why, remedy)
 
 
+def _runtime_twice(python: PythonFacts) -> Iterator[Check]:
+    both = [name for name in _RUNTIMES if name in python.packages]
+    if len(both) > 1:
+        known, way_out = _known_of(python, "onnxruntime-twice")
+        why = f"each overwrote files of the other{known}"
+        remedy = f"{python.executable} -m pip uninstall {' '.join(both)}{way_out}"
+        yield _check("onnxruntime-twice", "ONNX Runtime twice", "change", ", ".join(both), why, remedy)
+
+
 def _known(python: PythonFacts) -> Iterator[Check]:
     """Packages of which a public issue says that they do not fit each other."""
     for one in advisories.concerning(_versions(python)):
@@ -123,6 +133,8 @@ def _versions(python: PythonFacts) -> dict[str, str]:
     for name in _WHEELS:
         if name in python.packages:
             found.setdefault("tensorflow", python.packages[name])
+    if "onnxruntime-gpu" in found:
+        found.setdefault("onnxruntime", found["onnxruntime-gpu"])
     return found
 
 

@@ -1,4 +1,4 @@
-"""Known defects of TensorFlow, Keras, NumPy and CUDA that cost time or memory, by installed version.
+"""Known defects of frameworks, NumPy and CUDA that cost time or memory, by installed version.
 
 The data are in advisories.json, each with the address of the issue in which the defect was confirmed. Nothing is stated
 that the source does not say: a range ends at the first version that somebody reported as free of the defect.
@@ -40,6 +40,8 @@ class Advisory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Whether it shows where several models are built."""
     mentions: str = ""
     """Word of the finding without which the defect is not what was measured."""
+    machine: str = ""
+    """Architecture of the only processors that have it, as the kernel names it; "": all."""
     findings: tuple[str, ...] = ()
     """Codes of the findings that measure its symptom; without any, a run says nothing."""
     mismatch: bool = False
@@ -77,6 +79,6 @@ def everything() -> tuple[Advisory, ...]:
     return msgspec.json.decode(text, type=tuple[Advisory, ...])
 
 
-def concerning(versions: Mapping[str, str]) -> list[Advisory]:
-    """Those that concern a process with these packages."""
-    return [advisory for advisory in everything() if advisory.concerns(versions)]
+def concerning(versions: Mapping[str, str], machine: str = "") -> list[Advisory]:
+    """Those that concern a process with these packages, on a processor of this architecture ("": not known)."""
+    return [one for one in everything() if one.machine in {"", machine} and one.concerns(versions)]
