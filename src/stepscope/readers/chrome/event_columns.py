@@ -231,8 +231,9 @@ class _Flows:
         found = np.zeros((len(events), 3), np.int64)
         ids = [event.id for event in events]
         found[:, 0] = [self._categories.add(json_values.text(event.cat)) for event in events]
-        if set(map(type, ids)) == {int} and max(map(abs, ids)) < _MOST_ID:  # type: ignore[arg-type]
-            found[:, 2] = np.array(ids, np.int64)
+        integers = [one for one in ids if type(one) is int]
+        if len(integers) == len(ids) and max(map(abs, integers), default=0) < _MOST_ID:
+            found[:, 2] = np.array(integers, np.int64)
             return found
         for row, one in enumerate(map(json_values.key, ids)):
             whole = bool(_ID.fullmatch(one))

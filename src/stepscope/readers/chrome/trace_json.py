@@ -51,8 +51,8 @@ KINDS = {
 """Phases of events that are no spans, in words."""
 
 
-class RawEvent(msgspec.Struct, frozen=True, gc=False):
-    """One event, with the fields as the format names them."""
+class _Head(msgspec.Struct, frozen=True, gc=False):
+    """One event without its arguments, with the fields as the format names them."""
 
     ph: str = ""
     name: Json = ""
@@ -64,14 +64,19 @@ class RawEvent(msgspec.Struct, frozen=True, gc=False):
     tid: Json = 0
     id: Json = None
     s: Json = None
+
+
+class RawEvent(_Head, frozen=True, gc=False):
+    """One event."""
+
     args: dict[str, msgspec.Raw] | list[Json] | str | float | bool | None = None
     """Values by name, not decoded: most repeat those of other events."""
 
 
-class _Checked(RawEvent, frozen=True, gc=False):
+class _Checked(_Head, frozen=True, gc=False):
     """An event all of whose values are decoded, for what is not JSON in them."""
 
-    args: Json = None  # type: ignore[assignment]
+    args: Json = None
 
 
 class _Object(msgspec.Struct, rename="camel"):
