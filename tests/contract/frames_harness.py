@@ -13,14 +13,15 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import stepscope
+from stepscope.agent import bootstrap
 from stepscope.agent import state as agent_state
 
 if TYPE_CHECKING:
     from stepscope.agent.core.foreign import Foreign
 
 gc.disable()
-stepscope.step()  # the measurement begins
+assert bootstrap.HOOK is not None
+bootstrap.HOOK.activate()  # measured, but not sampled: a thread of ours would hold frames while it looks
 State: Foreign = agent_state.CURRENT
 DRIVERS: dict[str, Callable[[Foreign], object]] = {}
 Driver = Callable[[object], object]

@@ -62,6 +62,18 @@ def _(batch: Foreign) -> None:
         held.rows(list(found.values()))
 
 
+@drives("bootstrap.py:_asker", "bootstrap.py:ImportHook._note")
+def _(batch: Foreign) -> None:
+    del batch
+    hook = module("bootstrap.py").ImportHook("/nowhere")
+
+    def _find_and_load() -> None:  # as the interpreter's own function that asks finders is called
+        hook.find_spec("no_module_of_anybody")
+
+    _find_and_load()
+    assert hook.asked
+
+
 @functools.cache
 def watch() -> Foreign:
     return module("probes/python/memory_watch.py").Watch(State)
