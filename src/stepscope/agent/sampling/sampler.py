@@ -118,6 +118,8 @@ class Sampler:
         self._noted = (0, 0)
         """Time of the last look in a gap, and the number of calls counted until then."""
         self._ident = self._native = 0
+        self._begun = False
+        """Whether the thread has been made."""
         self._rests = False
         """Whether the thread has been asked to end until the next tick of the CPU timer."""
         self.pid = os.getpid()
@@ -132,13 +134,14 @@ class Sampler:
         if self._timer.start():
             self._main_cpu = self._timer.used_ns()
         side_thread.start(self._run)
+        self._begun = True
 
     def stop(self) -> None:
-        """Stop the timer and the thread, and wait for it."""
+        """Stop the timer and the thread, and wait for it, also if it has not had its first turn yet."""
         self._timer.stop()
         if self._stop.locked():
             self._stop.release()
-        if self._ident and self._ident != _thread.get_ident():
+        if self._begun and self._ident != _thread.get_ident():
             self._ended.acquire(timeout=_STOP_TIMEOUT_S)
 
     def rest(self) -> None:
