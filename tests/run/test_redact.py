@@ -7,7 +7,9 @@ import zipfile
 from pathlib import Path
 
 import pyarrow.parquet as pq
+from msgspec.structs import replace
 
+from stepscope.model.report.report import Component
 from stepscope.sessions import analysis
 from stepscope.sessions.bundle import unpack
 
@@ -30,6 +32,11 @@ for step in range(400):
         Zebra().churnmodel(step)
     stepscope.metric("giraffe_loss", step)
 """
+
+
+def measured(part: Component) -> Component:
+    """A part of the step, without the user's names."""
+    return replace(part, name="", where=None)
 
 
 def texts(folder: Path) -> list[str]:
@@ -66,7 +73,8 @@ def test_no_word_of_the_user_leaks(project: Project) -> None:
     assert [word for word in SECRETS if word in left] == []
     assert str(project.root).lower() not in left
     before, after = (analysis.analyze(path) for path in (project.root / "a.stepscope", copy))
-    assert (after.session.steps, after.anatomy) == (before.session.steps, before.anatomy)
+    assert after.session.steps == before.session.steps
+    assert list(map(measured, after.anatomy)) == list(map(measured, before.anatomy))
     assert [(f.code, f.severity) for f in after.findings] == [(f.code, f.severity) for f in before.findings]
     with zipfile.ZipFile(project.root / "one.zip") as packed:
         assert not [name for name in packed.namelist() if "sources" in name]
