@@ -4,11 +4,10 @@
 # Expected: the array becomes a constant of the graph. That is one copy of it, or two: some tens of milliseconds for
 # 51 MB.
 #
-# Happens (TensorFlow 2.21.0, NumPy 2.4.6, Linux on x86-64; 15.0 times and 4.35 s, the tensor 0.0 and 0.04 s): the first call of a function that gathers rows of a float32
-# array of 51 MB raises the peak memory by more than ten times the array's size and takes more than a second of CPU time:
-# the constant is made a protobuf, and that is copied and written out by the passes over the graph. The same function
-# over a tensor made outside of it (tf.constant) raises the peak by less than the array's size in a fifth of the time or
-# less. Each new trace pays it again.
+# Happens (TensorFlow 2.21.0, NumPy 2.4.6, Linux on x86-64): the first call of a function that gathers rows of a float32
+# array of 51 MB raises the peak memory by 15 times the array's size and takes 4.35 s of CPU time; over a tensor made
+# outside of the function (tf.constant) it adds no memory and takes 0.04 s. Each new trace pays it again. Why so many
+# copies are there at once was not looked into.
 #
 # Where it shows: "the first step takes long", and jobs that die for lack of memory at their first step although the data
 # take a tenth of it.
