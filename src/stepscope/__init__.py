@@ -1,7 +1,7 @@
 """Finds out why a deep-learning job is slow, and proves that the fix works.
 
 Importing this package has no effect: no I/O, no environment, no framework. ``step``, ``span``, ``timer``, ``metric``
-and ``keras_callback`` do nothing outside of a run.
+and ``keras_callback`` do nothing outside of a run; ``open`` reads a session.
 """
 
 from __future__ import annotations
@@ -12,24 +12,27 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from stepscope.agent.api import metric, span, step, timer
     from stepscope.agent.keras_callback import keras_callback
+    from stepscope.use_cases.opened_session import OpenedSession
+
+    open = OpenedSession  # noqa: A001 - as of gzip and tarfile
 
 __all__ = ["__version__", "keras_callback", "metric", "span", "step", "timer"]
+"""Without ``open``: what ``import *`` brings would hide Python's."""
+_LOADED_LATER = {name: ("agent.api", name) for name in ("metric", "span", "step", "timer")}
+_LOADED_LATER |= {"keras_callback": ("agent.keras_callback", "keras_callback")}
+_LOADED_LATER |= {"open": ("use_cases.opened_session", "OpenedSession")}
 
 
 def __dir__() -> list[str]:
     """What the package has, also before it is loaded: for completion."""
-    return sorted(__all__)
+    return sorted([*__all__, "open"])
 
 
 def __getattr__(name: str) -> object:
-    if name in ("metric", "span", "step", "timer"):
-        from stepscope.agent import api  # noqa: PLC0415 - an import of the package alone loads nothing more
+    if name not in _LOADED_LATER:
+        raise AttributeError(f"module 'stepscope' has no attribute {name!r}")
+    import importlib  # noqa: PLC0415 - an import of the package alone loads nothing more
 
-        value = globals()[name] = getattr(api, name)
-        return value
-    if name == "keras_callback":
-        from stepscope.agent import keras_callback  # noqa: PLC0415 - as above
-
-        value = globals()[name] = keras_callback.keras_callback
-        return value
-    raise AttributeError(f"module 'stepscope' has no attribute {name!r}")
+    module, attribute = _LOADED_LATER[name]
+    value = globals()[name] = getattr(importlib.import_module(f"stepscope.{module}"), attribute)
+    return value

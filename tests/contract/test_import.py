@@ -68,5 +68,5 @@ def test_the_package_shows_what_it_has() -> None:
         "import stepscope; print(dir(stepscope)); stepscope.span; print(dir(stepscope)); from stepscope import *; step"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    expected = str(["__version__", "keras_callback", "metric", "span", "step", "timer"])
+    expected = str(["__version__", "keras_callback", "metric", "open", "span", "step", "timer"])
     assert done.stdout.splitlines() == [expected, expected]

@@ -14,7 +14,7 @@ from tests.web.timeline_sessions import STEP, stored
 
 from stepscope import store
 from stepscope.derive.view import SessionView
-from stepscope.exporters import parquet_tables
+from stepscope.exporters import arrow_tables, parquet_tables
 from stepscope.timeline.span_track import SpanTrack
 from stepscope.timeline.tracks import Spans
 
@@ -29,7 +29,7 @@ def _view(tmp_path_factory: pytest.TempPathFactory) -> SessionView:
 
 def read(folder: Path, name: str) -> list[Row]:
     table = pq.read_table(folder / f"{name}.parquet")
-    assert {one.name: one.type for one in table.schema} == parquet_tables.SCHEMAS[name]
+    assert {one.name: one.type for one in table.schema} == arrow_tables.SCHEMAS[name]
     rows: list[Row] = table.to_pylist()
     return rows
 
@@ -42,7 +42,7 @@ def drawn(view: SessionView) -> tuple[list[SpanTrack], Spans]:
 @pytest.mark.parametrize("rows", [7, 1 << 17])
 def test_every_span_is_a_row(view: SessionView, tmp_path: Path, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of records in one table, of op traces in another, in row groups of any size; with names and places."""
-    monkeypatch.setattr(parquet_tables, "_ROWS", rows)
+    monkeypatch.setattr(arrow_tables, "ROWS", rows)
     counts = parquet_tables.write(view, tmp_path, None, [])
     tracks, spans = drawn(view)
     found = {name: read(tmp_path, name) for name in ("spans", "ops")}
@@ -87,7 +87,7 @@ def test_findings_are_rows(view: SessionView, tmp_path: Path) -> None:
 def test_every_column_is_documented() -> None:
     """In docs/exporting.md, below its table's name, and no other."""
     text = DOCS.read_text("utf-8")
-    for name, columns in parquet_tables.SCHEMAS.items():
+    for name, columns in arrow_tables.SCHEMAS.items():
         section = re.search(rf"^### {name}\n(.*?)(?=^##|\Z)", text, re.MULTILINE | re.DOTALL)
         assert section is not None
         cells = re.findall(r"^\| (`[^|]*) \|", section[1], re.MULTILINE)

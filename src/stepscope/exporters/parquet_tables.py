@@ -1,26 +1,13 @@
-"""A session as Parquet tables for SQL and data frames: steps, spans, ops and findings (columns: docs/exporting.md).
-
-Plain types alone: int64, float64, bool, string. What is not known is null. Rows are written as they come, some at a
-time.
-"""
+"""The tables of a session as Parquet files in a folder, one for each of ``arrow_tables.SCHEMAS``."""
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stepscope.derive import steps_view
-from stepscope.derive.one_step import step_numbers, step_table
-from stepscope.derive.optrace.host import event_nesting
-from stepscope.exporters.ranges import inside
-from stepscope.model.report.components import COMPONENTS
-from stepscope.timeline import joint_steps, joint_tracks
-from stepscope.timeline.span_track import DistinctNames
-from stepscope.timeline.tracks import Spans
+from stepscope.exporters import arrow_tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,37 +16,6 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
     from stepscope.exporters.ranges import Range
     from stepscope.tables.findings import Finding
-    from stepscope.tables.records import I64, Bool
-    from stepscope.timeline.joint_tracks import ShownSession
-    from stepscope.timeline.span_track import SpanTrack
-
-_I, _F, _B, _S = pa.int64(), pa.float64(), pa.bool_(), pa.string()
-_TIMES = {"start_ns": _I, "dur_ns": _I}
-_PLACE = {"file": _S, "line": _I, "function": _S}
-_TRACK = {"member": _S, "pid": _I, "group": _S, "track": _S, "kind": _S, "name": _S, "category": _S}
-SCHEMAS: dict[str, dict[str, pa.DataType]] = {
-    "steps": {"member": _S, "step": _I, **_TIMES, "steady": _B, "observed": _B, "samples": _I}
-    | {f"{name.replace('-', '_')}_ns": _F for name in COMPONENTS},
-    "spans": {**_TRACK, **_TIMES, **_PLACE},
-    "ops": {
-        "trace": _S,
-        "event": _I,
-        **_TRACK,
-        "op_name": _S,
-        "op_type": _S,
-        **_TIMES,
-        "self_ns": _I,
-        **_PLACE,
-        "makes": _S,
-    },
-    "findings": {"rank": _I, "code": _S, "name": _S, "title": _S, "severity": _S, "confidence": _F, "origin": _S}
-    | {"cost_ratio": _F, "cost_low_ratio": _F, "cost_high_ratio": _F, "cost_ns_per_step": _I, "cost_basis": _S}
-    | {"symptom": _S, "cause": _S, "introduced_stage": _S, "exposed_stage": _S, "pipeline_stage": _S}
-    | {**_PLACE, "remedy": _S, "what_if": _S},
-}
-"""Columns of each table."""
-_ROWS = 1 << 17
-"""Rows of a row group."""
 
 
 def write(view: SessionView, folder: Path, within: Range | None, findings: Sequence[Finding]) -> dict[str, int]:
@@ -69,26 +25,17 @@ def write(view: SessionView, folder: Path, within: Range | None, findings: Seque
         OSError: no space.
         SessionError: the session is damaged.
     """
-    tables = {name: _Table(folder / f"{name}.parquet", columns) for name, columns in SCHEMAS.items()}
+    files = {name: _File(folder / f"{name}.parquet", columns) for name, columns in arrow_tables.SCHEMAS.items()}
     try:
-        parts = joint_tracks.of(view)
-        names = DistinctNames()
-        for part in parts:
-            _add_steps(tables["steps"], part, within)
-            spans = Spans(part.view, lambda _ratio, _doing: None, names)
-            for track in chain(spans.of_processes(), spans.of_traces()):
-                _add_track(tables, part.placed(track), names, part, within)
-        for track in chain(joint_tracks.lost(parts, names), joint_steps.tracks(parts, names)):
-            _add_track(tables, track, names, parts[0], within)
-        _add_findings(tables["findings"], findings)
+        arrow_tables.fill(files, view, within, findings)
     finally:
-        for table in tables.values():
-            table.close()
-    return {name: table.rows for name, table in tables.items()}
+        for file in files.values():
+            file.close()
+    return {name: file.rows for name, file in files.items()}
 
 
-class _Table:
-    """A file in the making."""
+class _File:
+    """A table in the making."""
 
     def __init__(self, path: Path, columns: Mapping[str, pa.DataType]) -> None:
         self._schema = pa.schema(list(columns.items()))
@@ -105,15 +52,14 @@ class _Table:
 
     def add(self, count: int, columns: Mapping[str, pa.Array]) -> None:
         """Rows; a column that is not given is null."""
-        arrays = [columns[one.name] if one.name in columns else pa.nulls(count, one.type) for one in self._schema]
-        self._waiting.append(pa.table(arrays, schema=self._schema))
+        self._waiting.append(arrow_tables.rows_of(self._schema, count, columns))
         self.rows += count
-        if sum(len(table) for table in self._waiting) >= _ROWS:
+        if sum(len(table) for table in self._waiting) >= arrow_tables.ROWS:
             self._flush()
 
     def _flush(self) -> None:
         if self._waiting:
-            self._writer.write_table(pa.concat_tables(self._waiting), row_group_size=_ROWS)
+            self._writer.write_table(pa.concat_tables(self._waiting), row_group_size=arrow_tables.ROWS)
             self._waiting.clear()
 
     def close(self) -> None:
@@ -122,107 +68,3 @@ class _Table:
             self._flush()
         finally:
             self._writer.close()
-
-
-def _add_steps(table: _Table, part: ShownSession, within: Range | None) -> None:
-    mine = steps_view.of(part.view)
-    if mine is None:
-        return
-    steps = mine.steps
-    start = part.times(steps.starts)
-    rows = inside(start, start + steps.durations, within)
-    columns = {
-        "member": _same(part.label, len(rows)),
-        "step": pa.array(step_numbers.of(steps)[rows]),
-        "start_ns": pa.array(start[rows]),
-        "dur_ns": pa.array(steps.durations[rows]),
-        "steady": pa.array(steps.steady[rows]),
-        "observed": pa.array(~steps.unobserved[rows]),
-        "samples": _known(steps.samples[rows], steps.samples[rows] > 0),
-    }
-    if steps.steady_count:
-        found = step_table.build(mine)
-        for number, name in enumerate(COMPONENTS):
-            dense = np.full(len(steps), np.nan)
-            dense[found.index] = found.anatomy.per_step[:, number]
-            columns[f"{name.replace('-', '_')}_ns"] = _known(dense[rows], ~np.isnan(dense[rows]))
-    table.add(len(rows), columns)
-
-
-def _add_track(
-    tables: Mapping[str, _Table], track: SpanTrack, names: DistinctNames, part: ShownSession, within: Range | None
-) -> None:
-    every = inside(track.start, track.start + track.dur, within)
-    of_trace = bool(track.trace)
-    self_ns = event_nesting.self_times(track.dur, event_nesting.parents(track.start, track.dur)) if of_trace else None
-    pids = [worker.info.pid for worker in part.view.session.workers if worker.info.key == track.worker]
-    for first in range(0, len(every), _ROWS):
-        rows = every[first : first + _ROWS]
-        used, code = np.unique(track.name[rows], return_inverse=True)
-        of_names = [names.items[number] for number in used.tolist()]
-        line = np.array([name.line for name in of_names], np.int64)[code]
-        same = {"member": part.label, "group": track.group, "track": track.title, "kind": track.kind}
-        columns = {name: _same(text, len(rows)) for name, text in same.items()}
-        columns |= {
-            "name": _texts([name.text for name in of_names], code),
-            "category": _texts([name.category for name in of_names], code),
-            "start_ns": pa.array(track.start[rows]),
-            "dur_ns": pa.array(track.dur[rows]),
-            "file": _texts([name.file for name in of_names], code),
-            "line": _known(line, line > 0),
-            "function": _texts([name.function for name in of_names], code),
-        }
-        if pids:
-            columns["pid"] = pa.array(np.full(len(rows), pids[0], np.int64))
-        if self_ns is not None:
-            columns["makes"] = _texts([name.makes for name in of_names], code)
-            columns |= _of_events(track, rows) | {"self_ns": pa.array(self_ns[rows])}
-        tables["ops" if of_trace else "spans"].add(len(rows), columns)
-
-
-def _of_events(track: SpanTrack, rows: I64) -> dict[str, pa.Array]:
-    """What an op trace says of its events besides their names."""
-    events = track.first_event + rows
-    columns = {"trace": _same(track.trace, len(rows)), "event": pa.array(events)}
-    if track.optrace is not None:
-        metas, strings = track.optrace.metas, track.optrace.strings
-        for name, column in (("op_name", metas.op_name), ("op_type", metas.op_type)):
-            used, code = np.unique(column[track.optrace.events.meta[events]], return_inverse=True)
-            columns[name] = _texts([strings[number] for number in used.tolist()], code)
-    return columns
-
-
-def _add_findings(table: _Table, findings: Sequence[Finding]) -> None:
-    rows = [_finding(rank, one) for rank, one in enumerate(findings, 1)]
-    columns = {name: pa.array([row.get(name) for row in rows], kind) for name, kind in SCHEMAS["findings"].items()}
-    table.add(len(rows), columns)
-
-
-def _finding(rank: int, one: Finding) -> dict[str, str | float | None]:
-    row: dict[str, str | float | None] = {"rank": rank}
-    for name in ("code", "name", "title", "severity", "confidence", "origin", "symptom", "cause"):
-        row[name] = getattr(one, name)
-    row |= {name: getattr(one, name) for name in ("introduced_stage", "exposed_stage", "pipeline_stage")}
-    cost = one.cost
-    row |= {"cost_ratio": cost.ratio, "cost_low_ratio": cost.low, "cost_high_ratio": cost.high}
-    row |= {"cost_ns_per_step": cost.ns_per_step, "cost_basis": cost.basis}
-    if one.where:
-        row |= {"file": one.where[0].file, "line": one.where[0].line, "function": one.where[0].function or None}
-    if one.remedies:
-        row |= {"remedy": one.remedies[0].text, "what_if": one.remedies[0].what_if}
-    return row
-
-
-def _same(text: str, count: int) -> pa.Array:
-    """One text in each row; "" is null."""
-    return pa.repeat(pa.scalar(text or None, _S), count)
-
-
-def _texts(texts: Sequence[str], code: I64) -> pa.Array:
-    """A text for each row, by its number; "" is null."""
-    return pa.array([text or None for text in texts], _S).take(pa.array(code))
-
-
-def _known(values: I64, known: Bool) -> pa.Array:
-    """Numbers, null where they are not known."""
-    return pa.array(values, mask=~known)

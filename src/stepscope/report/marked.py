@@ -17,7 +17,7 @@ from markupsafe import Markup
 from stepscope.report.words import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from typing_extensions import Self
 
@@ -71,7 +71,7 @@ def number(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
-def el(tag: str, attributes: dict[str, Attribute] | None = None, *children: str) -> Html:
+def el(tag: str, attributes: Mapping[str, Attribute] | None = None, *children: str) -> Html:
     """An element. ``children`` are markup or text, attribute values text or numbers; None leaves one out."""
     parts = ["<", tag]
     for name, value in (attributes or {}).items():

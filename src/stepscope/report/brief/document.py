@@ -24,7 +24,7 @@ def encode(report: Report, session_path: str = "") -> bytes:
     """The document, ending in a newline."""
     report = json_report.finite(report)
     for room in ROOMS:
-        data = msgspec.json.format(msgspec.json.encode(_brief(report, session_path, room)), indent=1) + b"\n"
+        data = msgspec.json.format(msgspec.json.encode(brief_of(report, session_path, room)), indent=1) + b"\n"
         if len(data) <= MOST_BYTES:
             return data
     return (
@@ -33,7 +33,8 @@ def encode(report: Report, session_path: str = "") -> bytes:
     )
 
 
-def _brief(report: Report, session_path: str, room: int) -> Brief:
+def brief_of(report: Report, session_path: str = "", room: int = ROOMS[0]) -> Brief:
+    """The document; ``room``: characters of its longest text."""
     shown = text.findings(report)
     return Brief(
         verdict=_cut(verdict_words.text(report), room),

@@ -93,7 +93,7 @@ def _measured(report: Report, room: int) -> tuple[str, int, list[str]]:
     ratio = verdict.steps_ratio(report)
     few = f"{words.percent(ratio)} % of the run" if ratio is not None and verdict.steps_note(report) else ""
     overhead = f"overhead {words.percent(report.overhead.ratio)} %"
-    shown = [*items, few, verdict.gpu_text(report), overhead, *_parts(report)]
+    shown = [*items, few, verdict.gpu_text(report), overhead, *named_parts(report)]
     return "the step", COLUMN, [_fitting(shown, room, whole=True)]
 
 
@@ -105,7 +105,8 @@ def parts(report: Report) -> dict[str, float]:
     return dict(sorted(((name, share) for name, share in shares.items() if share >= SMALL_SHARE), key=lambda x: -x[1]))
 
 
-def _parts(report: Report) -> list[str]:
+def named_parts(report: Report) -> list[str]:
+    """``parts`` in words: ``input wait 61 %``."""
     return [f"{words.component_of(report, name)} {100 * share:.0f} %" for name, share in parts(report).items()]
 
 
