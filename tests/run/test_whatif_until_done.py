@@ -11,7 +11,7 @@ import os, time, stepscope
 wait = 0.060
 if "MALLOC_CONF" in os.environ: wait -= 0.048
 if "GLIBC_TUNABLES" in os.environ: wait -= 0.009
-for _ in range(40):
+for _ in range(20):
     stepscope.step()
     with stepscope.span("work"):
         time.sleep(wait)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.web.browser import AXE, CHROMIUM, FITS, FLAGS, NAMELESS, SERIOUS, Tab, in_every_layout, layout, tab_of
+from tests.web.browser import AXE, CHROMIUM, FITS, FLAGS, NAMELESS, SERIOUS, Tab, tab_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -43,10 +43,9 @@ def chromium() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def tab(chromium: Browser, url: str, request: pytest.FixtureRequest) -> Iterator[Tab]:
-    """In one of the layouts; nothing is complained of."""
-    width, scheme = layout(request)
-    context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+def tab(chromium: Browser, url: str) -> Iterator[Tab]:
+    """Nothing is complained of. All layouts: ``test_page``, of a finished session."""
+    context = chromium.new_context(viewport={"width": 1440, "height": 900})
     found = tab_of(context, url)
     yield found
     assert found.problems == []
@@ -61,13 +60,12 @@ def sound(tab: Tab) -> None:
     assert tab.page.evaluate(SERIOUS) == []
 
 
-@in_every_layout
 def test_every_page_of_a_training(tab: Tab, training: int) -> None:
     """From the hub through all pages, a capture on the way, and back through the same pages."""
     page = tab.page
     sound(tab)
     page.evaluate("() => { window.sameLoad = true; }")
-    row = page.get_by_role("row").filter(has=page.locator("td", has_text=re.compile(rf"^{training}$")))  # hidden at 800
+    row = page.get_by_role("row").filter(has=page.locator("td", has_text=re.compile(rf"^{training}$")))
     row.get_by_role("link", name="long_fit.py").click()
     for name, there in PAGES.items():
         page.get_by_role("link", name=name, exact=True).click()
