@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 from tests.derive.sessions import CWD, MS, POOL, SCRIPT, US, Frame, Job
 from tests.detectors.jobs import CALL, MAKE, PERIOD, REPORT, STEPS, TIDY, nothing, sampled, train_loop
 
@@ -11,10 +12,24 @@ from stepscope.causes.host import statement_role
 from stepscope.causes.job import hidden_wait
 from stepscope.causes.system import contention
 from stepscope.derive.python import stack_samples
+from stepscope.model.log.events import Name
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
+
+
+def test_events_of_a_process_are_sorted_once() -> None:
+    """By their types, in the order written; what is derived is computed once, and not for a copy."""
+    job = train_loop(20 * MS)
+    job.callback("C.on_train_batch_end").every(PERIOD, STEPS, dur=MS, start=30 * MS)
+    (worker,) = job.view().session.workers
+    names = worker.all(Name)
+    assert names == [event for event in worker.events if isinstance(event, Name)]
+    names.clear()
+    assert worker.all(Name)
+    assert worker.get(stack_samples.stacks_of) is worker.get(stack_samples.stacks_of)
+    assert msgspec.structs.replace(worker, events=()).all(Name) == []
 
 
 def test_time_by_name_is_of_the_steady_steps() -> None:

@@ -15,6 +15,7 @@ import traceback
 import click
 
 from stepscope._version import __version__
+from stepscope.native.garbage import collect_less
 from stepscope.tables.errors import StepscopeError
 
 COMMANDS = {
@@ -104,6 +105,7 @@ def cli() -> None:
 def main() -> None:
     """Entry point of ``stepscope``."""
     _open_closed_streams()
+    collect_less()
     try:
         code = cli.main(prog_name="stepscope", standalone_mode=False)
     except click.ClickException as error:

@@ -19,6 +19,7 @@ try:
 except OSError: pass
 own = json.loads(sys.argv.pop(1)); sys.path.insert(0, own.pop()); import stepscope; sys.path.pop(0)
 sys.path.extend(p for p in own if p and p not in sys.path)
+from stepscope.native.garbage import collect_less; collect_less()
 from {module} import main; main(sys.argv[1:])
 """
 """Start-up code. Neither the user's directory nor a PYTHONPATH made for the job may shadow its imports; the paths that

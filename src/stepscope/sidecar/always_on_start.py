@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepscope.launcher import background
+from stepscope.native.garbage import collect_less
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +23,7 @@ def main(argv: Sequence[str]) -> None:
     """Entry point."""
     _leave_the_job()
     background.become()
+    collect_less()
     from stepscope.sidecar import always_on  # what it loads is loaded at low priority
 
     always_on.follow_job(Path(argv[0]), int(argv[1]))

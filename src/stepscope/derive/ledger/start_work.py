@@ -40,10 +40,13 @@ LONGEST_NS = 5_000_000_000
 def of(worker: Worker, threads: tuple[int, ...], part: LedgerPart) -> dict[str, int]:
     """Nanoseconds of a part in each of these, from sample to sample."""
     found: Counter[str] = Counter()
+    known: dict[int, str] = {}  # by identity: samples of one stack share its frames
     for thread in threads:
         before = None
         for sample in sorted(stack_samples.thread_samples(worker, [thread], gaps=True), key=lambda one: one.at):
-            what = _what(sample.frames)
+            if id(sample.frames) not in known:
+                known[id(sample.frames)] = _what(sample.frames)
+            what = known[id(sample.frames)]
             if what:
                 begin = max(sample.at - sample.weight_ns if before is None else before, sample.at - LONGEST_NS)
                 span = np.array([begin], np.int64), np.array([sample.at], np.int64)

@@ -53,7 +53,7 @@ def build(table: StepTable, row: int) -> StepStacks:
     mine = (records.kind == Kind.SAMPLE) & (records.thread == steps.thread)
     inside = records.take(mine & (records.start_ns >= start) & (records.start_ns < end))
     inside = replace(inside, dur_ns=_within(inside.start_ns, inside.dur_ns, start))
-    taken = list(stack_samples.thread_samples(replace(steps.worker, records=inside), [steps.thread]))
+    taken = [sample for _, sample in stack_samples.by_thread(steps.worker, [steps.thread], inside)]
     parts = table.anatomy.component_at(np.array([sample.at for sample in taken], np.int64))
     groups: dict[tuple[str, str, int], list[Sample]] = {}
     for sample, part in zip(taken, parts, strict=True):

@@ -226,14 +226,19 @@ def by_thread(
     """The samples of some threads, each with the id of its thread. ``records``: other ones than those observed."""
     records = worker.records if records is None else records
     mine = (records.kind == Kind.SAMPLE) & np.isin(records.thread, threads)
-    codes = {c.id: c for c in worker.all(Code)}
-    waits = {w.id: w for w in worker.all(WaitSeen)}
-    stacks = {s.id: (tuple(_spot(codes, *f) for f in s.frames), waits.get(s.wait)) for s in worker.all(Stack)}
+    stacks = worker.get(stacks_of)
     columns = (records.thread, records.start_ns, records.dur_ns, records.name, records.flags & Flag.CPU)
     for thread, at, weight, stack, clock in zip(*(column[mine].tolist() for column in columns), strict=True):
         frames, wait = stacks.get(stack, ((), None))
         if frames:
             yield thread, Sample(at=at, weight_ns=weight, component="", frames=frames, on_cpu=bool(clock), wait=wait)
+
+
+def stacks_of(worker: Worker) -> dict[int, tuple[tuple[Spot, ...], WaitSeen | None]]:
+    """Frames and wait of each stack by its number."""
+    codes = {c.id: c for c in worker.all(Code)}
+    waits = {w.id: w for w in worker.all(WaitSeen)}
+    return {s.id: (tuple(_spot(codes, *f) for f in s.frames), waits.get(s.wait)) for s in worker.all(Stack)}
 
 
 def _spot(codes: dict[int, Code], code: int, line: int) -> Spot:

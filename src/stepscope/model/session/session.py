@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, cast
 
 import msgspec
 import numpy as np
@@ -47,6 +47,7 @@ SCHEMA_VERSION = 1
 """Version of the session on disk (docs/decisions/0001). A reader opens every older version."""
 
 E = TypeVar("E", bound=Event)
+T = TypeVar("T")
 
 
 class HostInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -214,8 +215,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """Files of models near the job that it loaded. Since 0.1."""
 
 
-class Worker(Struct, frozen=True, kw_only=True):
-    """One measured process: its records and events."""
+class Worker(Struct, frozen=True, kw_only=True, dict=True):
+    """One measured process: its records and events; ``get`` keeps what is derived from them."""
 
     info: WorkerInfo
     records: RecordTable
@@ -230,7 +231,14 @@ class Worker(Struct, frozen=True, kw_only=True):
 
     def all(self, kind: type[E]) -> list[E]:
         """The events of one type, in the order written."""
-        return [e for e in self.events if isinstance(e, kind)]
+        return cast("list[E]", [*self.get(_by_type).get(kind, ())])
+
+    def get(self, derived: Callable[[Worker], T]) -> T:
+        """What a function finds in this process; it runs once."""
+        key = f"{derived.__module__}.{derived.__qualname__}"
+        if key not in self.__dict__:
+            self.__dict__[key] = derived(self)
+        return cast("T", self.__dict__[key])
 
     def with_gaps(self) -> RecordTable:
         """All records, those of ``in_gaps`` included, sorted as ``records`` are."""
@@ -238,6 +246,13 @@ class Worker(Struct, frozen=True, kw_only=True):
             return self.records
         both = RecordTable.concat([self.records, self.in_gaps])
         return both.take(np.lexsort((both.seq, -both.dur_ns, both.start_ns)))
+
+
+def _by_type(worker: Worker) -> dict[type, list[AnyEvent]]:
+    found: dict[type, list[AnyEvent]] = {}
+    for event in worker.events:
+        found.setdefault(type(event), []).append(event)
+    return found
 
 
 class StoredOpTrace(Struct, frozen=True, kw_only=True):
