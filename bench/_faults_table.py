@@ -76,7 +76,7 @@ PROGRAMS = {
         cpu_s=11,
     ),
     "torch_steps": Program(
-        probes=("torch.optimizer_steps", "torch.data_loaders"),
+        probes=("torch.optimizer_steps", "torch.backward", "torch.data_loaders"),
         python="torch",
         cpu_s=11,
     ),

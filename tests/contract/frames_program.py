@@ -192,7 +192,7 @@ def _(batch: Foreign) -> None:
 @drives("probes/torch/optimizer_steps.py:_outside", "probes/torch/optimizer_steps.py:_hook")
 def _(batch: Foreign) -> None:
     steps = module("probes/torch/optimizer_steps.py")
-    steps._hook(State, returns)(batch, (batch,), {})
+    steps._hook(State, returns, {})(batch, (batch,), {})
     steps._outside(sys._getframe(), {})
 
 

@@ -145,11 +145,15 @@ def test_a_real_training(run: Run) -> None:
     """Results are those of a plain run; steps and batches are the program's own count, with workers and without."""
     assert (run.result.returncode, run.result.stdout) == (0, run.plain.stdout), run.result.stderr
     assert run.all(AgentDiagnostic) == []
-    assert {p.name for p in run.all(Probe) if p.attached} >= {"optimizer_steps", "data_loaders"}
+    assert {p.name for p in run.all(Probe) if p.attached} >= {"optimizer_steps", "backward", "data_loaders"}
     steps = [one for one in run.records if one.kind == Kind.APPLY]
     taken = [one for one in run.records if one.kind == Kind.NEXT and not one.flags & Flag.END]
     assert (len(steps), len(taken)) == (40, 40)
     assert len({one.name.call_line for one in steps}) == 1
+    passes = [one for one in run.records if one.kind == Kind.AUTOGRAD]
+    assert len(passes) == 40
+    assert all(one.dur > 0 for one in passes)
+    assert all(0 < one.arg < 10**9 for one in steps)
     made = run.all(DataLoaderMade)
     assert [(one.workers, one.batch, one.dataset) for one in made] == [(0, 4, "Points"), (1, 4, "Points")]
     assert {one.id for one in made} == {one.id for one in run.all(IteratorMade)}

@@ -60,6 +60,24 @@ def torch_spawned():
     say(sum(float(batch[0].sum()) for batch in _loader(multiprocessing_context="spawn")))
 
 
+def torch_backward():
+    """Backward passes on threads, and a graph that is there to the end. Daemons still in one end in an abort."""
+    global loss
+    import threading
+
+    import torch
+
+    weight = torch.ones(40, 40, requires_grad=True)
+    threads = [threading.Thread(target=lambda: (weight @ weight).sum().backward()) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    loss = (weight @ weight).sum()
+    loss.backward(retain_graph=True)
+    say(float(weight.grad.sum()))
+
+
 def jax_pending():
     """Work that was dispatched and not waited for."""
     global pending

@@ -4,6 +4,9 @@
 export const COMPONENTS: Record<string, string> = {
   "input-wait": "input wait",
   "call": "compute",
+  "forward": "forward pass",
+  "backward": "backward pass",
+  "optimizer": "optimizer",
   "tracing": "tracing",
   "callbacks": "callbacks",
   "evaluation": "evaluation",

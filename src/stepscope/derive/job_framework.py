@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from stepscope.derive.kinds import KINDS
-from stepscope.derive.unmeasured import OPTIMIZER
+from stepscope.derive.steps.sampled_parts import OPTIMIZER
 from stepscope.model import frameworks
 from stepscope.model.frameworks import KERAS, LEGACY_KERAS, PLAIN, TITLES
 from stepscope.model.log.events import Framework

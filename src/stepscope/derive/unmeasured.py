@@ -1,14 +1,15 @@
 """The framework whose calls make the steps and are not measured: PyTorch, JAX, or NumPy where it is the only one.
 
-Of PyTorch an optimizer's steps and the waits for a DataLoader are seen, of JAX its import; of both the steps that
-stepscope.step() marks. Their calls are not: all else of such a step looks like Python between calls. Nothing may be
-concluded from that, least of all that Python takes the time.
+Of PyTorch an optimizer's steps, backward passes and the waits for a DataLoader are seen, of JAX its import; of both the
+steps that stepscope.step() marks. Other calls are not: all else of such a step looks like Python between calls.
+Nothing may be concluded from that, least of all that Python takes the time.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stepscope.derive.steps import sampled_parts
 from stepscope.model.frameworks import TITLES
 from stepscope.model.log.program import DataLoaderMade
 from stepscope.wire.kinds import Kind
@@ -21,8 +22,6 @@ NAMES = {name: TITLES[name] for name in ("torch", "jax")}
 """Frameworks whose calls are not measured, and their names in reports."""
 MIN_RATIO = 0.9
 """Of the step in Python between calls, besides the waits for a DataLoader, from which none of its work was seen."""
-OPTIMIZER = "optimizer"
-"""Role of the calls at the ends of PyTorch's optimizer steps."""
 
 
 def framework(view: SessionView) -> str:
@@ -30,7 +29,7 @@ def framework(view: SessionView) -> str:
     anatomy, steps = view.anatomy, view.steps
     if anatomy is None or steps is None or anatomy.ratio("call") > 0:
         return ""
-    if steps.kind == Kind.APPLY and steps.call is not None and steps.call.role == OPTIMIZER:
+    if sampled_parts.made_by_torch(steps):
         return NAMES["torch"]
     waits = anatomy.ratio("input-wait") if steps.worker.all(DataLoaderMade) else 0.0
     if anatomy.ratio("other-python") < MIN_RATIO * (1.0 - waits):

@@ -33,6 +33,7 @@ from stepscope.report.sections import (
     op_table,
     op_trace_summaries,
     overhead,
+    part_basis,
     process_roles,
     series,
     stage_shares,
@@ -241,6 +242,7 @@ def components(view: SessionView) -> tuple[Component, ...]:
                 ns_per_step=round(ratio * mean),
                 name=who,
                 where=where,
+                basis=part_basis.of(view, name),
             )
         )
     return tuple(sorted(found, key=lambda c: -c.ratio))

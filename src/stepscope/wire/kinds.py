@@ -62,7 +62,8 @@ class Kind(enum.IntEnum):
     """Outermost eager call of a Keras model, outside tracing. arg: samples."""
     APPLY = 17
     """Optimizer.apply_gradients (or apply) from Python, outside tracing. Of PyTorch a moment, the end of an optimizer's
-    step; those are counted in every gap, whatever else is."""
+    step; those are counted in every gap, whatever else is. arg: of PyTorch, the time that the step took, ns; 0: not
+    known."""
     SPAN = 18
     """The user's own ``stepscope.span(name)``."""
     COUNTS = 19
@@ -89,6 +90,8 @@ class Kind(enum.IntEnum):
     OP = 26
     """One call of an op from Python that was picked because nothing else shows the turns of a loop that runs op by op
     (``agent.probes.tensorflow.eager_turns``). The name line has TensorFlow's function and the user's line."""
+    AUTOGRAD = 27
+    """One run of PyTorch's autograd engine from Python, on the host: a backward pass."""
 
 
 class Trait(enum.Enum):
@@ -195,6 +198,7 @@ KIND_TRAITS: dict[Kind, tuple[Trait, ...]] = {
     Kind.OP: (
         _T.MAKER, _T.COMPUTES, _T.LIGHT, _T.DETACHED, _T.HOT, _T.THINNABLE, _T.BY_LINE, _T.MARK,
     ),
+    Kind.AUTOGRAD: (_T.DETACHED, _T.HOT, _T.THINNABLE, _T.UNNAMED),
 }
 """Traits of every kind, by number: the only sets of kinds that exist (a test)."""
 # fmt: on

@@ -31,13 +31,24 @@ class Handle:
         self.hooks_dict_ref().pop(self.id, None)
 
 
-def register_optimizer_step_post_hook(hook):
+def register(hook, hooks):
     handle = Handle(hooks)
     hooks[handle.id] = hook
     return handle
 
 
+def register_optimizer_step_post_hook(hook):
+    return register(hook, hooks)
+
+
+def register_optimizer_step_pre_hook(hook):
+    return register(hook, before)
+
+
 def step(optimizer):
+    for hook in before.values():
+        hook(optimizer, (), {})
+    work()
     for hook in chain(own, hooks.values()):
         hook(optimizer, (), {})
 """
@@ -48,7 +59,7 @@ def step(optimizer):
 def module(opened: AgentState) -> Foreign:
     """The module, with our hook."""
     made = types.ModuleType("torch.optim.optimizer")
-    vars(made).update(chain=chain, hooks=OrderedDict(), own=[])
+    vars(made).update(chain=chain, hooks=OrderedDict(), before=OrderedDict(), own=[], work=int)
     exec(OPTIMIZER, vars(made))
     opened.attach("torch.optimizer_steps", optimizer_steps.attach, made)
     return made
@@ -80,6 +91,30 @@ def test_a_step_is_a_moment_named_by_the_users_line(opened: AgentState, module: 
     names = [record.name for record in records]
     assert names == [names[0], names[1]] * 3
     assert names[0] != names[1]
+
+
+def test_a_step_says_how_long_it_took(opened: AgentState, module: Foreign, armed: Armed) -> None:
+    """From the hook before it to the hook after it; one within another has its own time."""
+    clock = iter(range(100, 10_000, 100))
+    vars(opened)["now"] = lambda: next(clock)
+    for hooks in (module.hooks, module.before):
+        hooks.clear()
+    opened.attach("torch.optimizer_steps", optimizer_steps.attach, module)
+    outer, inner = object(), object()
+    nested = iter([inner])
+    module.work = lambda: [module.step(one) for one in nested]
+    module.step(outer)
+    assert [record.arg for record in written(armed, Kind.APPLY)] == [100, 300]
+
+
+def test_a_step_that_began_in_a_gap_has_no_time(opened: AgentState, module: Foreign, armed: Armed) -> None:
+    """Its end is known."""
+    cycle = opened.duty_cycle
+    module.work = lambda: cycle.end(opened.now())
+    cycle.tick(opened.now())
+    cycle.detached = True
+    module.step(None)
+    assert [record.arg for record in written(armed, Kind.APPLY)] == [0]
 
 
 def test_without_a_frame_of_the_users_it_is_still_a_step(opened: AgentState, module: Foreign, armed: Armed) -> None:
@@ -177,9 +212,10 @@ def test_the_agent_leaves_while_hooks_are_walked(opened: AgentState, module: For
     vars(module)["hooks"][-1] = lambda *_: None
     module.step(None)
     module.step(None)
-    assert len(module.hooks) == 2
+    assert (len(module.hooks), len(module.before)) == (2, 1)
     assert module.hooks[0](None, (), {}) is None
     assert not module.hooks[0].__closure__
+    assert not module.before[0].__closure__
     assert written(armed, Kind.APPLY) == []
 
 
@@ -196,7 +232,7 @@ def test_the_hook_leaves_after_three_failures(opened: AgentState, module: Foreig
 def test_a_hook_that_cannot_leave_does_not_raise(opened: AgentState, armed: Armed, lacks: str) -> None:
     """Another PyTorch may have other handles: the job goes its way, and the log has it."""
     made = types.ModuleType("torch.optim.optimizer")
-    vars(made).update(chain=chain, hooks=OrderedDict(), own=[])
+    vars(made).update(chain=chain, hooks=OrderedDict(), before=OrderedDict(), own=[], work=int)
     exec(OPTIMIZER.replace("return handle", f"del handle.{lacks}; return handle"), vars(made))
     opened.attach("torch.optimizer_steps", optimizer_steps.attach, made)
     vars(opened)["name"] = None

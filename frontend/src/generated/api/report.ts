@@ -11,6 +11,7 @@ export interface Component {
   ns_per_step: number;
   name: string;
   where: Place | null;
+  basis: string;
 }
 
 export interface InferenceSetup {

@@ -40,6 +40,7 @@ PROBES = (
     "onnxruntime.inference",
     "jax.processes",
     "torch.optimizer_steps",
+    "torch.backward",
     "torch.data_loaders",
     "tensorflow.servers",
     "tensorflow.saving",

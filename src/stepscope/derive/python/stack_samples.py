@@ -18,8 +18,10 @@ from msgspec.structs import replace
 
 from stepscope.derive.python import line_weights
 from stepscope.derive.python.framework_files import AGENT, is_framework
+from stepscope.derive.steps import sampled_parts
 from stepscope.model.log.events import Code, Stack
 from stepscope.model.log.waits import WaitSeen
+from stepscope.model.report.components import REST
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
@@ -187,7 +189,12 @@ def samples(steps: Steps, anatomy: Anatomy) -> tuple[Sample, ...]:
     """The samples of the step thread within the steady steps, in order of time."""
     taken = tuple(all_samples(steps))
     components = anatomy.component_at(np.array([s.at for s in taken], np.int64))
-    return tuple(replace(s, component=c) for s, c in zip(taken, components, strict=True) if c)
+    split = anatomy.sampled is not None and anatomy.sampled.forward_ratio is not None
+    return tuple(
+        replace(s, component=(sampled_parts.part_of(s.frames) if split and c == REST else None) or c)
+        for s, c in zip(taken, components, strict=True)
+        if c
+    )
 
 
 def sampled(steps: Steps | None) -> bool:

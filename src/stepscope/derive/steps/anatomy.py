@@ -6,7 +6,8 @@ construction. The order follows what explains a moment best: a model call or a g
 belongs to the callback, a garbage collection between two calls to itself.
 
 Time inside a compiled step that tf.data's live model shows to be input wait is moved from ``call`` to ``input-wait``
-afterwards (``derive.input.pipeline``, ``wait_ns_per_execution``).
+afterwards (``derive.input.pipeline``, ``wait_ns_per_execution``); so is, from the rest, what stack samples show to be a
+forward pass of PyTorch (``sampled_parts``).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 from msgspec import Struct
 
 from stepscope.derive.numeric import intervals
+from stepscope.derive.steps import sampled_parts
 from stepscope.derive.steps.steps import names_of
 from stepscope.model.report.components import COMPONENTS, PAINTED, REST, ComponentName
 from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stepscope.derive.numeric.intervals import Intervals, Painting
+    from stepscope.derive.steps.sampled_parts import SampledParts
     from stepscope.derive.steps.steps import Steps
     from stepscope.model.log.events import Name
     from stepscope.tables.records import F64, I64, Bool
@@ -47,6 +50,8 @@ class Anatomy(Struct, frozen=True, kw_only=True):
     steps: Steps
     compiled_wait_ns: float
     """Time per mean step that was moved from call to input-wait according to tf.data's model."""
+    sampled: SampledParts | None = None
+    """How the rest was split by stack samples; None: it was not, as PyTorch makes no part of the steps."""
 
     @property
     def wall_ns(self) -> float:
@@ -115,21 +120,34 @@ def build(steps: Steps, compiled_wait_ns: float = 0.0) -> Anatomy:
         per_step[:, _COLUMNS[name]] = ns
     moved = 0.0
     if compiled_wait_ns and len(per_step):
-        call, wait = _COLUMNS["call"], _COLUMNS["input-wait"]
-        calls = float(per_step[:, call].mean())
+        calls = float(per_step[:, _COLUMNS["call"]].mean())
         share = min(1.0, compiled_wait_ns / calls) if calls else 0.0
         moved = share * calls
-        per_step[:, wait] += share * per_step[:, call]
-        per_step[:, call] *= 1 - share
-    return Anatomy(per_step=per_step, painting=painting, steps=steps, compiled_wait_ns=moved)
+        _move(per_step, "call", "input-wait", share)
+    sampled = _sampled(steps, painting)
+    if sampled is not None and sampled.forward_ratio:
+        _move(per_step, REST, "forward", sampled.forward_ratio)
+    return Anatomy(per_step=per_step, painting=painting, steps=steps, compiled_wait_ns=moved, sampled=sampled)
+
+
+def _move(per_step: F64, source: ComponentName, target: ComponentName, share: float) -> None:
+    """Move a share of one component of each step to another one."""
+    per_step[:, _COLUMNS[target]] += share * per_step[:, _COLUMNS[source]]
+    per_step[:, _COLUMNS[source]] *= 1 - share
+
+
+def _sampled(steps: Steps, painting: Painting) -> SampledParts | None:
+    records = steps.worker.records
+    samples = np.flatnonzero((records.kind == Kind.SAMPLE) & (records.thread == steps.thread))
+    return sampled_parts.build(steps, painting.layer_at(records.start_ns[samples]) == len(PAINTED), samples)
 
 
 def when(steps: Steps, component: ComponentName) -> Intervals:
     """Intervals in which the step's thread was in a component. Those of different components may overlap."""
-    first, *more = (measure(steps) for measure in MEASURED[component])
-    for other in more:
-        first = intervals.union(first, other)
-    return first
+    found = intervals.empty()
+    for measure in MEASURED[component]:
+        found = intervals.union(found, measure(steps))
+    return found
 
 
 def _records_of(*kinds: Kind) -> Callable[[Steps], Intervals]:
@@ -156,6 +174,15 @@ def _nested_loops(steps: Steps) -> Intervals:
 
 def _role(names: dict[int, Name], name: int) -> str:
     return names[name].role if name in names else ""
+
+
+def _updates(steps: Steps) -> Intervals:
+    """PyTorch's optimizers, whose records are moments at the end. None begins before the one before it ends."""
+    records = steps.worker.records
+    mine = (records.kind == Kind.APPLY) & (records.thread == steps.thread) & (records.dur_ns == 0)
+    ends = records.start_ns[mine]
+    starts = np.maximum(ends - records.arg[mine], np.concatenate([ends[:1], ends[:-1]]))
+    return intervals.merge(np.minimum(starts, ends), ends)
 
 
 def _tracing(steps: Steps) -> Intervals:
@@ -188,7 +215,11 @@ MEASURED: dict[ComponentName, tuple[Callable[[Steps], Intervals], ...]] = {
     "input-wait": (_records_of(Kind.NEXT),),
     "host-sync": (_records_of(Kind.SYNC),),
     "call": (_records_of(*kinds_with(Trait.COMPUTES)),),
+    "forward": (),
+    "backward": (_records_of(Kind.AUTOGRAD),),
+    "optimizer": (_updates,),
     "framework": (_records_of(Kind.LOOP),),
 }
 """Functions that find when the step's thread is in a component, one for each depth at which it is painted. The hooks
-around callbacks (Keras' own work) are painted below them; ``framework`` is Keras' loop, the outermost."""
+around callbacks (Keras' own work) are painted below them; ``framework`` is Keras' loop, the outermost. No record shows
+``forward``."""

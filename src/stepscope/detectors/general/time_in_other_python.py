@@ -13,7 +13,8 @@ The device waits while the thread runs Python, or while the thread itself waits.
 share of that time in which the thread was on no CPU, by samples of its CPU clock. The title leaves out what the code of
 stepscope takes after each call that it measures, which is most of it where a call takes 50 microseconds.
 
-In a job of PyTorch, JAX or NumPy the framework's calls are in it, too: the lines are named, and nothing is claimed.
+In a job of PyTorch, JAX or NumPy the framework's calls are in it, too: the lines are named, and nothing is claimed. Of
+PyTorch the forward pass, the backward pass and the optimizer are parts of the step: each is named in the same way.
 
 ## Known limits
 Reported only where no specific finding explains the time. Lines rest on stack samples, 20 a second: a run of a few
@@ -40,6 +41,8 @@ from stepscope.derive.ledger import wrapped_calls
 from stepscope.derive.python import stack_samples
 from stepscope.detectors.base import Detector, Signal
 from stepscope.detectors.shared import general_loss, loop_python
+from stepscope.model.report import components
+from stepscope.model.report.components import components_with
 from stepscope.tables.findings import Evidence, Remedy
 from stepscope.tables.units import Ratio, format_ratio
 from stepscope.wire.kinds import Kind, Trait, kinds_with
@@ -80,13 +83,18 @@ class Params(general_loss.Params, frozen=True, kw_only=True):
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen]:
-    """Yield at most one finding."""
+    """Yield at most one finding, and one for each part of a step of PyTorch."""
+    for part in components_with(components.Trait.TORCH):
+        calls = general_loss.find(view, part, params)
+        if calls is not None:
+            subject = f"the {components.COMPONENTS[part].word} takes"
+            yield _with_calls(view, calls, params, unmeasured.framework(view), subject)
     loss = general_loss.find(view, "other-python", params)
     if loss is None:
         return
     untold = unmeasured.framework(view)
     if untold:
-        yield _with_calls(view, loss, params, untold)
+        yield _with_calls(view, loss, params, untold, f"calls of {untold} and other Python take")
         return
     ours = _own_share(view)
     loss = replace(loss, ratio=loss.ratio * (1.0 - ours), ns_per_step=loss.ns_per_step * (1.0 - ours))
@@ -123,12 +131,12 @@ def _own_share(view: StepsView) -> float:
     return min(1.0, followed * costs.ns[1] / max(1, costs.calls) / usual) if usual else 0.0
 
 
-def _with_calls(view: StepsView, loss: Loss, params: Params, framework: str) -> Seen:
+def _with_calls(view: StepsView, loss: Loss, params: Params, framework: str, subject: str) -> Seen:
     """The lines of a step whose framework's calls are not measured: which of them are its calls is not known."""
     return loss.seen(
         view,
         params,
-        title=f"calls of {framework} and other Python take {loss.share_text}{loss.top_text}",
+        title=f"{subject} {loss.share_text}{loss.top_text}",
         remedies=() if framework == unmeasured.NUMPY else (OPS,),
         explanation=f"The calls of {framework} are not measured: a line's time may be its work, a wait for a device, "
         "or Python.",

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 ComponentName = Literal[
     "input-wait",
     "call",
+    "forward",
+    "backward",
+    "optimizer",
     "tracing",
     "callbacks",
     "evaluation",
@@ -53,6 +56,8 @@ class Trait(enum.Enum):
     """Component that is also a phase of the ledger, of the same name: what a turn has apart from its steps."""
     PERHAPS_WAIT = 6
     """Part of a trace in which the thread of the steps may wait for a batch, if calls of ``next`` are not recorded."""
+    TORCH = 7
+    """Part of a step of PyTorch: calls that its user makes, by the time that they take on the host."""
 
 
 class About(Struct, frozen=True, kw_only=True):
@@ -66,7 +71,7 @@ class About(Struct, frozen=True, kw_only=True):
     """Cause of avoidable time in it, if a detector knows nothing better."""
     painted: tuple[int, ...]
     """Depths at which it is painted, 1 on top: a moment belongs to the topmost that covers it. One for each of its sets
-    of intervals in ``anatomy.MEASURED``; none: the time that nothing else covers."""
+    of intervals in ``anatomy.MEASURED``; none: the time that nothing else covers, or a part of it."""
     runs: str
     """Activity as the end of a sentence: "then ..."."""
     claimed: frozenset[PipelineStage]
@@ -117,6 +122,42 @@ COMPONENTS: dict[ComponentName, About] = {
         dark="#3592d0",
         page="#0072b2",
         drawn="call",
+    ),
+    "forward": About(
+        word="forward pass",
+        stage="forward-backward",
+        cause=_PYTHON,
+        painted=(),
+        runs="the forward pass takes longer",
+        claimed=_COMPUTE,
+        light="#117733",
+        dark="#4fa96b",
+        page="#117733",
+        traits=(Trait.TORCH,),
+    ),
+    "backward": About(
+        word="backward pass",
+        stage="forward-backward",
+        cause=_PYTHON,
+        painted=(11,),
+        runs="the backward pass takes longer",
+        claimed=_COMPUTE,
+        light="#332288",
+        dark="#9a8fd9",
+        page="#332288",
+        traits=(Trait.TORCH,),
+    ),
+    "optimizer": About(
+        word="optimizer",
+        stage="forward-backward",
+        cause=_PYTHON,
+        painted=(12,),
+        runs="the optimizer takes longer",
+        claimed=_COMPUTE,
+        light="#aa4466",
+        dark="#d9809b",
+        page="#aa4466",
+        traits=(Trait.TORCH,),
     ),
     "tracing": About(
         word="tracing",
@@ -222,7 +263,7 @@ COMPONENTS: dict[ComponentName, About] = {
         word="framework",
         stage="output-processing",
         cause=_PYTHON,
-        painted=(11,),
+        painted=(13,),
         runs="the framework's own loop works",
         claimed=_COMPUTE | _INPUT,
         light="#9fb3c8",
@@ -254,7 +295,7 @@ PAINTED: tuple[tuple[ComponentName, int], ...] = tuple(
     )
 )
 """Painting order, topmost first: a component, and the index of its set of intervals."""
-REST: ComponentName = next(name for name, about in COMPONENTS.items() if not about.painted)
+REST: ComponentName = "other-python"
 """Component of the time that nothing else covers."""
 
 

@@ -94,5 +94,6 @@ KINDS: dict[str, About] = {
     ),
     "gradient": About(drawn="call", happens="function call", text="gradient", step="gradient of a tape", rank=7),
     "op": About(drawn="call", happens="function call", step="turn of a loop that calls {text}", rank=12),
+    "autograd": About(drawn="call", happens="function call", text="backward pass"),
 }
 """By the name of the kind, in the order of their numbers (a test). ``derive.kinds`` has it by kind."""

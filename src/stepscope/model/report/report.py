@@ -45,6 +45,8 @@ class Component(Struct, frozen=True, kw_only=True):
     name: str = ""
     """Name of the largest contributor, for callbacks and other Python."""
     where: Place | None = None
+    basis: str = ""
+    """How the share was measured, and what else is in it, where records alone do not say."""
 
 
 class StageShare(Struct, frozen=True, kw_only=True):

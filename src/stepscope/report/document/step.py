@@ -27,7 +27,7 @@ def _lines(asked: Asked) -> Said:
     if report.session.steps:
         yield Lines(label="makers", texts=maker_rows.lines(report.session), where=Where.HEAD)
         note = filter(None, [verdict.steps_note(report)])
-        yield Lines(label="the step", texts=[(*_items(report), *note)], where=Where.HEAD)
+        yield Lines(label="the step", texts=[(*_items(report), *note), *_bases(report)], where=Where.HEAD)
 
 
 def _items(report: Report) -> list[str]:
@@ -44,12 +44,21 @@ def _blocks(asked: Asked) -> Blocks:
     merged = charts.merged(report.anatomy)
     if not merged:
         return
-    for text in [*maker_rows.lines(report.session), *_total(report)]:
+    for text in [*maker_rows.lines(report.session), *_total(report), *_bases(report)]:
         yield Paragraph(text, "note")
     bar = [Part(charts.component_class(name), words.component_word(name), ratio, ns) for name, ratio, ns in merged]
     yield Bar("The mean step", bar)
     drawing = Drawing(lambda: _over_time(report))
     yield from [Grid([[_table(report)], [drawing]])] if report.series.get("anat_t") else [_table(report), drawing]
+
+
+def _bases(report: Report) -> list[str]:
+    """How parts were measured of which records alone do not say it."""
+    return [
+        f"{words.component_of(report, part.component)}: {words.printable(part.basis)}"
+        for part in report.anatomy
+        if part.basis and part.ratio >= SMALL_SHARE
+    ]
 
 
 def _total(report: Report) -> Iterator[str]:

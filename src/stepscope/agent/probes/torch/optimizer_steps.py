@@ -1,8 +1,8 @@
-"""The end of each ``Optimizer.step`` of PyTorch, by its own hook for all optimizers: the turns of a training loop.
+"""The end of each ``Optimizer.step`` of PyTorch, by its own hooks for all optimizers: the turns of a training loop.
 
-A moment (APPLY without a duration), named by the user's line: what the call computes ends later, on a device, and
-nothing here waits for it. A step is an optimizer's step: gradients that are accumulated over several batches make one.
-Optimizers at other lines have other names; an evaluation has none.
+A moment (APPLY without a duration), named by the user's line, with the time since the hook before the step: what the
+call computes may end later, on a device, and nothing here waits for it. A step is an optimizer's step: gradients that
+are accumulated over several batches make one. Optimizers at other lines have other names; an evaluation has none.
 
 PyTorch's compiler may read the hook as a part of the job's step. What it reads must not change, and of a counter in C
 in the hook's place it warns. So that test comes first and alone, and in gaps of the duty cycle the hook counts.
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from stepscope.agent.core import compiling
 from stepscope.agent.core.guard import MAX_FAILURES
 from stepscope.agent.probes.support import Sites, lacking, report
+from stepscope.agent.probes.torch_frames import left_alone
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -26,15 +27,18 @@ if TYPE_CHECKING:
     from stepscope.agent.state import AgentState
 
 REGISTER = "register_optimizer_step_post_hook"
+REGISTER_BEFORE = "register_optimizer_step_pre_hook"
 ROLE = "optimizer"
 PROBE = "optimizer_steps"
 MAX_PASSED = 1000
 """Functions of PyTorch that are remembered: a program may generate them."""
+MAX_BEGUN = 1000
+"""Optimizers whose step has begun: those whose steps raise stay in the table."""
 
 
 def attach(state: AgentState, module: Foreign) -> None:
-    """Register the hook; PyTorch has it since 2.1."""
-    why = lacking(module, REGISTER, ("hook",))
+    """Register the hooks; PyTorch has them since 2.1."""
+    why = lacking(module, REGISTER, ("hook",)) or lacking(module, REGISTER_BEFORE, ("hook",))
     if not why:
         handles: list[Foreign] = []
 
@@ -42,7 +46,9 @@ def attach(state: AgentState, module: Foreign) -> None:
             for handle in handles:
                 _exchange(handle)
 
-        handles.append(getattr(module, REGISTER)(_hook(state, leave)))
+        begun: dict[int, int] = {}
+        handles.append(getattr(module, REGISTER)(_hook(state, leave, begun)))
+        handles.append(getattr(module, REGISTER_BEFORE)(_before(state, begun)))
         state.hooks.on_uninstall(leave)
     report(state, PROBE, why)
 
@@ -63,8 +69,26 @@ def _nothing(_optimizer: Foreign, _args: Foreign, _kwargs: Foreign) -> None:
     """The hook of an agent that has left."""
 
 
-def _hook(state: AgentState, leave: Callable[[], object]) -> Callable[[Foreign, Foreign, Foreign], None]:
-    """The hook; ``leave`` takes it out of PyTorch's hooks."""
+def _before(state: AgentState, begun: dict[int, int]) -> Callable[[Foreign, Foreign, Foreign], None]:
+    """The hook before a step: notes in ``begun`` when it was called, by the optimizer."""
+    now = state.now
+    cycle = state.duty_cycle
+
+    def before(optimizer: Foreign, _args: Foreign, _kwargs: Foreign) -> None:
+        if compiling.is_compiling() or cycle.detached:
+            return
+        if len(begun) >= MAX_BEGUN:
+            begun.clear()
+        begun[id(optimizer)] = now()
+
+    left_alone(before.__code__)
+    return before
+
+
+def _hook(
+    state: AgentState, leave: Callable[[], object], begun: dict[int, int]
+) -> Callable[[Foreign, Foreign, Foreign], None]:
+    """The hook after a step; ``leave`` takes both out of PyTorch's hooks."""
     sites = Sites(state, "optimizer", text="optimizer step", role=ROLE)
     known = sites.known
     passed: dict[int, CodeType] = {}
@@ -78,7 +102,7 @@ def _hook(state: AgentState, leave: Callable[[], object]) -> Callable[[Foreign, 
     counts = cycle.light(Kind.APPLY, now)
     ours = state.guard(PROBE + ".hook")
 
-    def hook(_optimizer: Foreign, _args: Foreign, _kwargs: Foreign) -> None:
+    def hook(optimizer: Foreign, _args: Foreign, _kwargs: Foreign) -> None:
         if compiling.is_compiling():
             return
         if cycle.detached:
@@ -90,7 +114,7 @@ def _hook(state: AgentState, leave: Callable[[], object]) -> Callable[[Foreign, 
             frame = frame.f_back
         hit = known.get((id(frame.f_code), frame.f_lasti)) if frame is not None else None
         name = hit[0] if hit is not None and at < off.due_ns else look(at, caller(1))
-        write(at, 0, 0, name, kind, 0, thread())
+        write(at, 0, at - begun.pop(id(optimizer), at), name, kind, 0, thread())
 
     def look(at: int, frame: FrameType) -> int:
         """The name of a step, where it is not known, or it is time to see whether measuring is switched off."""

@@ -1,0 +1,47 @@
+"""How a part of PyTorch's step was measured, and which parts it could not separate, in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stepscope.causes.system import gpu
+from stepscope.derive import steps_view
+from stepscope.derive.steps.sampled_parts import MIN_SAMPLES
+from stepscope.model.report.components import REST, Trait, components_with
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from stepscope.derive.steps.sampled_parts import SampledParts
+    from stepscope.derive.steps_view import StepsView
+    from stepscope.derive.view import SessionView
+    from stepscope.model.report.components import ComponentName
+
+ON_HOST = "time on the host, to queue work for the device or to wait for it"
+
+
+def of(view: SessionView, component: ComponentName) -> str:
+    """What there is to say of a part; "" of steps that PyTorch makes no part of, and where its records say all."""
+    steps, anatomy = steps_view.of(view), view.anatomy
+    if steps is None or anatomy is None or anatomy.sampled is None:
+        return ""
+    if component == REST:
+        return "; ".join(_missing(steps, anatomy.sampled))
+    how = [f"from {anatomy.sampled.samples:,} stack samples"] if component == "forward" else []
+    return "; ".join([*how, *([ON_HOST] if component in components_with(Trait.TORCH) and _uses_device(steps) else [])])
+
+
+def _missing(view: StepsView, sampled: SampledParts) -> list[str]:
+    """Parts that the rest of the step holds, or that the program lacks."""
+    count = f"{sampled.samples:,} stack samples"
+    found = []
+    if sampled.forward_ratio is None:
+        found.append(f"with the forward pass: {count} are too few to separate it, {MIN_SAMPLES} are needed")
+    elif not sampled.forward_ratio:
+        found.append(f"none of {count} is in a call of a Module: the program has no forward pass that is seen")
+    if not len(view.calls(Kind.AUTOGRAD)):
+        found.append("with the backward pass: no run of the autograd engine was recorded")
+    return found
+
+
+def _uses_device(view: StepsView) -> bool:
+    return any(one.job_reserved_bytes > 0 or one.busy_ratio > 0 for one in view.get(gpu.build))
