@@ -64,12 +64,14 @@ def build(steps: Steps, in_rest: Bool, samples: I64) -> SampledParts | None:
     """
     if not made_by_torch(steps):
         return None
+    stacks = {one.id: one.frames for one in steps.worker.all(Stack)}
     rows = steps.worker.records.take(samples[in_rest])
+    rows = rows.take(np.isin(rows.name, list(stacks)))
     weights = rows.dur_ns if rows.dur_ns.any() else np.ones(len(rows), np.int64)
     if int((weights > 0).sum()) < MIN_SAMPLES:
         return SampledParts(samples=len(rows), forward_ratio=None)
     codes = {code.id for code in steps.worker.all(Code) if in_module(code.file, code.function)}
-    calls = [one.id for one in steps.worker.all(Stack) if any(code in codes for code, _ in one.frames)]
+    calls = [number for number, frames in stacks.items() if any(code in codes for code, _ in frames)]
     inside = np.isin(rows.name, calls)
     return SampledParts(samples=len(rows), forward_ratio=float(weights[inside].sum() / weights.sum()))
 
