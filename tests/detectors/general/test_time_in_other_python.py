@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.derive import torch_jobs
 from tests.derive.sessions import MS, SCRIPT, US, Frame, Job
 from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures, look
 from tests.detectors.jobs import PERIOD, REPORT, STEPS, nothing, sampled, train_loop
@@ -108,3 +109,23 @@ def test_our_code_after_calls_within_others_is_not_between_the_steps() -> None:
         layers.every(2_000 * US, 2_000, dur=5 * US, start=(number + 1) * 20 * US)
     (found,), _ = look(DETECTOR, job)
     assert found.title.startswith(("Python between the steps takes 9", "Python between the steps takes 10 %"))
+
+
+def test_each_part_of_a_step_of_pytorch_is_named_with_its_line() -> None:
+    """As information: the time is the host's, and what of it could be saved is not known."""
+    job = torch_jobs.training()
+    torch_jobs.sampled(job, 2 * MS, torch_jobs.LOOP, torch_jobs.MODULE)
+    torch_jobs.sampled(job, 3 * MS, torch_jobs.LOOP)
+    findings = look(DETECTOR, job)[0]
+    begins = (
+        "the forward pass takes 15 %",
+        "the backward pass takes 40 %",
+        "the optimizer takes 20 %",
+        "calls of PyTorch",
+    )
+    for begin in begins:
+        (found,) = [one for one in findings if one.title.startswith(begin)]
+        assert (found.severity, found.cost.basis) == ("info", "unknown")
+    assert len(findings) == len(begins)
+    (forward,) = [one for one in findings if "forward" in one.title]
+    assert [(place.file, place.line) for place in forward.where] == [("train.py", 12)]

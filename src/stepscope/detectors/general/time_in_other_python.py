@@ -133,13 +133,14 @@ def _own_share(view: StepsView) -> float:
 
 def _with_calls(view: StepsView, loss: Loss, params: Params, framework: str, subject: str) -> Seen:
     """The lines of a step whose framework's calls are not measured: which of them are its calls is not known."""
+    rest = loss.component == "other-python"
+    known = f"The calls of {framework} are not measured" if rest else f"This is the host's time in {framework}"
     return loss.seen(
         view,
         params,
         title=f"{subject} {loss.share_text}{loss.top_text}",
         remedies=() if framework == unmeasured.NUMPY else (OPS,),
-        explanation=f"The calls of {framework} are not measured: a line's time may be its work, a wait for a device, "
-        "or Python.",
+        explanation=f"{known}: a line's time may be its work, a wait for a device, or Python.",
     )
 
 
