@@ -4,6 +4,7 @@ PYTHON      ?= python3
 VENV        := .venv
 BIN         := $(VENV)/bin
 OLD_VENV    := .venv-tf215
+MCP_VENV    := .venv-mcp
 OLD_PYTHONS := python3.11 python3.10 python3.9 $(PYTHON)
 PIP_FLAGS   := --quiet --quiet --disable-pip-version-check
 
@@ -37,6 +38,18 @@ $(VENV)/.stamp: pyproject.toml requirements/constraints.txt
 venv-tf215: ## .venv-tf215: TensorFlow 2.15 and Keras 2, as some jobs have them
 	@test -e $(OLD_VENV)/.stamp -a $(OLD_VENV)/.stamp -nt requirements/tf215.txt || \
 	  scripts/old-venv.sh $(OLD_VENV) requirements/tf215.txt $(OLD_PYTHONS)
+
+# The SDK of `stepscope mcp` with what it brings, over .venv: only its own tests need it.
+.PHONY: venv-mcp
+venv-mcp: $(MCP_VENV)/.stamp ## .venv-mcp: .venv, and the SDK that `stepscope mcp` needs
+	@:
+
+$(MCP_VENV)/.stamp: $(VENV)/.stamp requirements/mcp.txt
+	@test -x $(MCP_VENV)/bin/python || $(BIN)/python -m venv $(MCP_VENV)
+	@$(MCP_VENV)/bin/python -m pip install $(PIP_FLAGS) -c requirements/constraints.txt -r requirements/mcp.txt
+	@$(BIN)/python -c "import sysconfig; print('import site; site.addsitedir(%r)' % sysconfig.get_path('purelib'))" \
+	  > $$($(MCP_VENV)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/stepscope-venv.pth
+	@touch $@
 
 .PHONY: system-deps
 system-deps: ## chromium and iproute2, by apt where this may
@@ -77,6 +90,10 @@ test-fast: $(VENV)/.stamp ## the tests that start no TensorFlow and no browser
 test-frontend: ## the unit tests of the page's modules (needs Node and npm)
 	@cd frontend && { test -d node_modules/@types/node || npm ci --silent --no-audit --no-fund; }
 	@cd frontend && npm test --silent
+
+.PHONY: test-mcp
+test-mcp: $(MCP_VENV)/.stamp ## the tests of `stepscope mcp`, with clients of the SDK
+	@$(MCP_VENV)/bin/python -m pytest --quiet -raR tests/mcp $(ARGS)
 
 # One package: make test-check, test-readers, ... TensorFlow is started in some tests of agent, check, diagnosis, machine, report and web alone.
 test-%: $(VENV)/.stamp
@@ -165,6 +182,6 @@ bench-%:
 
 .PHONY: clean
 clean: ## everything that can be made again
-	@rm -rf $(VENV) $(OLD_VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage*
+	@rm -rf $(VENV) $(OLD_VENV) $(MCP_VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage*
 	@find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
 	@find . -name '*.stepscope' -type d -not -path './tests/data/*' -prune -exec rm -rf {} +

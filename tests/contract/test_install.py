@@ -79,6 +79,6 @@ def test_messages_name_the_packages_of_the_extras() -> None:
     assert {name: [Requirement(one).name for one in held] for name, held in extras.items()} == {
         name: list(held) for name, held in EXTRAS.items()
     }
-    for name, command in (("lsp", "check/cli/lsp"), ("ui", "cli/view")):
+    for name, command in (("lsp", "check/cli/lsp"), ("mcp", "cli/mcp"), ("ui", "cli/view")):
         help_text = (ROOT / "src" / "stepscope" / f"{command}.py").read_text(encoding="utf-8")
         assert f"{install_command(name)}." in " ".join(help_text.split())

@@ -35,6 +35,7 @@ COMMANDS = {
     "memory": ("stepscope.cli.memory:memory", "Draw an address space: huge pages, mappings, faults."),
     "check": ("stepscope.check.cli.check:check", "Check sources for slow code."),
     "lsp": ("stepscope.check.cli.lsp:lsp", "Serve an editor: findings and quick fixes."),
+    "mcp": ("stepscope.cli.mcp:mcp", "Serve a coding agent: diagnose, look, prove, check."),
     "rule": ("stepscope.cli.rule:rule", "Explain a finding's code."),
     "import": ("stepscope.cli.import_:import_", "Make a session from other tools' traces."),
     "export": ("stepscope.cli.export:export", "Write a session as a file of another tool."),

@@ -9,6 +9,7 @@ EXTRAS = {
     "fleet": ("fsspec",),
     "gpu": ("nvidia-ml-py",),
     "lsp": ("pygls",),
+    "mcp": ("mcp",),
     "ui": ("starlette", "uvicorn", "prometheus-client"),
 }
 """Packages of each extra. stepscope is on no package index, so naming an extra there would install nothing of it."""
