@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = ("numpy", "pyarrow", "psutil", "rich", "msgspec", "click", "tensorflow", "keras", "asyncio", "multiprocessing")
+HEAVY = ("numpy", "pyarrow", "rich", "msgspec", "click", "tensorflow", "keras", "asyncio", "multiprocessing")
 
 PROBE = """
 import json, os, signal, sys, threading, warnings
@@ -58,7 +58,7 @@ def test_light_commands_load_nothing_heavy(command: tuple[str, ...]) -> None:
     """``stepscope --version`` and help texts load neither numpy nor pyarrow nor a framework."""
     done = _python("-X", "importtime", "-m", "stepscope", *command)
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
-    assert _roots(sorted(loaded)).isdisjoint({"numpy", "pyarrow", "psutil", "tensorflow", "keras"})
+    assert _roots(sorted(loaded)).isdisjoint({"numpy", "pyarrow", "tensorflow", "keras"})
     assert done.stdout.strip()
 
 

@@ -49,7 +49,7 @@ def test_one_of_a_unit(value: float, unit: str, said: str) -> None:
 
 def test_the_rest_of_a_step_holds_the_framework_where_its_calls_are_not_measured() -> None:
     """Python is said to take the time only where the framework's calls were seen."""
-    seen, unseen = samples.stages(), tuple(StageShare(stage="storage", ratio=None, basis="") for _ in range(2))
+    seen, unseen = samples.stages(), (StageShare(stage="output-processing", ratio=None, basis=""),)
     found = samples.clean()
     for stages, word in ((seen, "other Python"), (unseen, "framework calls and other Python")):
         parts = tuple(part for part in found.anatomy if part.component != "call")

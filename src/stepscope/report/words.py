@@ -89,7 +89,7 @@ def component_word(component: str) -> str:
 
 def component_of(report: Report, component: str) -> str:
     """The same in a report: where the framework's calls are not measured, they are in the rest of the step."""
-    unseen = report.stages and all(stage.ratio is None for stage in report.stages)
+    unseen = any(one.stage == "output-processing" and one.ratio is None for one in report.stages)
     if component == REST and unseen and all(part.component != "call" for part in report.anatomy):
         return UNTOLD
     return component_word(component)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from tests.derive import torch_jobs
 from tests.derive.op_traces import Maker
 from tests.derive.sessions import MS, SCRIPT, Frame, Job, S, node
+from tests.detectors import data_loader_jobs
 from tests.detectors.jobs import (
     MAKE,
     PERIOD,
@@ -24,6 +26,7 @@ from tests.detectors.jobs import (
 from tests.detectors.traced_jobs import HEAD, exchanging, holding, loaded, on_gpu, transposed
 
 from stepscope.detectors import base, registry
+from stepscope.diagnosis import analyze
 from stepscope.model.log.events import IteratorModel
 from stepscope.model.report.report import StageShare
 from stepscope.readers.iterator_model import Node
@@ -51,6 +54,27 @@ def test_a_job_without_steps_says_what_would_show_them() -> None:
     found = stage_shares.build(nothing().view())
     assert all(s.ratio is None for s in found)
     assert words.blind_stages(found) == ["all eight (no steps were seen; stepscope.step() marks the steps of any loop)"]
+
+
+def test_parts_of_a_step_of_pytorch_are_stages() -> None:
+    """On a CPU, once the forward pass is known; what the rest of the step holds is in no stage."""
+    job = torch_jobs.training()
+    blind = shares(job)
+    assert blind["preprocessing"].ratio == pytest.approx(0.1)
+    assert blind["forward-backward"].ratio is None
+    torch_jobs.sampled(job, 2 * MS, torch_jobs.LOOP, torch_jobs.MODULE, torch_jobs.LINEAR)
+    found = shares(job)
+    assert {name for name, one in found.items() if one.ratio is not None} == {"preprocessing", "forward-backward"}
+    assert found["forward-backward"].ratio == pytest.approx(0.9)
+    assert "stack samples" in found["forward-backward"].basis
+    report = analyze.report_of_view(job.view())
+    assert words.component_of(report, "other-python") == words.UNTOLD
+
+
+def test_on_a_gpu_parts_of_a_step_of_pytorch_are_no_stages() -> None:
+    """There they are time on the host, in which the device may work for another part."""
+    assert shares(data_loader_jobs.torch_job(20 * MS))["preprocessing"].ratio is not None
+    assert all(one.ratio is None for one in shares(data_loader_jobs.torch_job(20 * MS, busy=80)).values())
 
 
 def test_python_of_the_loop_that_makes_the_batch_is_preprocessing() -> None:

@@ -27,7 +27,7 @@ def of(view: SessionView, component: ComponentName) -> str:
     if component == REST:
         return "; ".join(_missing(steps, anatomy.sampled))
     how = [f"from {anatomy.sampled.samples:,} stack samples"] if component == "forward" else []
-    return "; ".join([*how, *([ON_HOST] if component in components_with(Trait.TORCH) and _uses_device(steps) else [])])
+    return "; ".join([*how, *([ON_HOST] if component in components_with(Trait.TORCH) and uses_device(view) else [])])
 
 
 def _missing(view: StepsView, sampled: SampledParts) -> list[str]:
@@ -43,5 +43,7 @@ def _missing(view: StepsView, sampled: SampledParts) -> list[str]:
     return found
 
 
-def _uses_device(view: StepsView) -> bool:
-    return any(one.job_reserved_bytes > 0 or one.busy_ratio > 0 for one in view.get(gpu.build))
+def uses_device(view: SessionView) -> bool:
+    """Whether the job computes on a GPU: what its thread does is then to queue work, or to wait."""
+    steps = steps_view.of(view)
+    return steps is not None and any(one.job_reserved_bytes > 0 or one.busy_ratio > 0 for one in steps.get(gpu.build))

@@ -13,6 +13,7 @@ from stepscope.derive.optrace.host import traced_stages
 from stepscope.derive.optrace.steps import step_parts
 from stepscope.model.report.components import Trait, components_of, components_with
 from stepscope.model.report.report import StageShare
+from stepscope.report.sections import part_basis
 from stepscope.tables.findings import PipelineStage
 from stepscope.tables.units import format_ns, format_ratio
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from stepscope.derive.input.stages import Stage
     from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.steps.anatomy import Anatomy
+    from stepscope.derive.steps.sampled_parts import SampledParts
     from stepscope.derive.view import SessionView
 
 STAGES: tuple[PipelineStage, ...] = tuple(stage for stage in get_args(PipelineStage) if stage != "none")
@@ -46,7 +48,10 @@ def build(view: SessionView) -> tuple[StageShare, ...]:
     if anatomy is None:
         why = NO_STEPS_IN_FILES if view.session.manifest.mode == "import" else NO_STEPS
         return tuple(StageShare(stage=stage, ratio=None, basis=why) for stage in STAGES)
-    if (name := unmeasured.framework(view)) and trace is None:
+    name = unmeasured.framework(view) if trace is None else ""
+    if name and anatomy.sampled is not None and not part_basis.uses_device(view):
+        return _of_torch(view, anatomy, anatomy.sampled)
+    if name:
         why = f"not measured: stepscope does not measure {name}'s calls"
         return tuple(StageShare(stage=stage, ratio=None, basis=why) for stage in STAGES)
     feeding, computing = _between_ratios(view)
@@ -69,6 +74,29 @@ def build(view: SessionView) -> tuple[StageShare, ...]:
         ("storage", _of_stage(anatomy, "storage"), "checkpoints, models and summaries written on the step's thread"),
     ]
     return tuple(StageShare(stage=stage, ratio=ratio, basis=basis) for stage, ratio, basis in rows)
+
+
+def _of_torch(view: SessionView, anatomy: Anatomy, sampled: SampledParts) -> tuple[StageShare, ...]:
+    """Shares by the parts of PyTorch's steps on a CPU. The rest of a step holds calls of several stages."""
+    untraced, rest = _untraced(view), "not measured: other calls of PyTorch and Python are one part of the step"
+    fed = unmeasured.input_seen(view)
+    wait = anatomy.ratio("input-wait") if fed else None
+    computing = sum(anatomy.ratio(name) for name in components_with(Trait.TORCH)) if sampled.forward_ratio else None
+    forward = "of which the forward pass is known from stack samples"
+    shares: dict[PipelineStage, tuple[float | None, str]] = {
+        "raw-input": (None, "included in preprocessing: what a DataLoader reads is not seen apart" if fed else rest),
+        "preprocessing": (wait, "waits for the next batch of a DataLoader" if fed else rest),
+        "host-to-device": (None, untraced),
+        "forward-backward": (
+            computing,
+            rest if computing is None else f"forward pass, backward pass and optimizer, {forward}",
+        ),
+        "gradient-sharing": (None, untraced),
+        "device-to-host": (None, untraced),
+        "output-processing": (None, rest),
+        "storage": (None, rest),
+    }
+    return tuple(StageShare(stage=stage, ratio=shares[stage][0], basis=shares[stage][1]) for stage in STAGES)
 
 
 def _untraced(view: SessionView) -> str:
