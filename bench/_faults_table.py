@@ -80,7 +80,11 @@ PROGRAMS = {
         python="torch",
         cpu_s=11,
     ),
-    "jax_steps": Program(probes=("jax.processes",), python="jax", cpu_s=9),
+    "jax_steps": Program(
+        probes=("jax.processes", "jax.compilations", "jax.waits", "jax.jit_calls"),
+        python="jax",
+        cpu_s=9,
+    ),
     "numpy_steps": Program(probes=(), cpu_s=24),
 }
 

@@ -196,6 +196,20 @@ def _(batch: Foreign) -> None:
     steps._outside(sys._getframe(), {})
 
 
+@drives("probes/jax/compilations.py:Programs.listen", "probes/jax/compilations.py:_found")
+def _(batch: Foreign) -> None:
+    compilations = module("probes/jax/compilations.py")
+    fun, dbg, in_type = batch, None, (batch,)
+    compilations.Programs(State).listen(compilations.TRACED, 0.0, fun_name="f")
+    compilations._found(sys._getframe())
+    del fun, dbg, in_type
+
+
+@drives("probes/jax/jit_calls.py:_outside")
+def _(batch: Foreign) -> None:
+    module("probes/jax/jit_calls.py")._outside(sys._getframe())
+
+
 @drives("probes/tensorflow/session.py:fills_a_queue")
 def _(batch: Foreign) -> None:
     module("probes/tensorflow/session.py").fills_a_queue(sys._getframe())

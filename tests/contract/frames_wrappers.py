@@ -152,7 +152,8 @@ wrapper("probes/tensorflow/graph_nodes.py:_wrap")
 wrapper("probes/tensorflow/saving.py:_wrap_save", lambda _: "save")
 wrapper("probes/tensorflow/saving.py:_wrap_summary", lambda _: "write")
 wrapper("probes/tensorflow/session.py:_wrap", lambda m: m.Fetches(State), fed=True)
-wrapper("probes/tensorflow/sync.py:_wrap", lambda _: "__array__", lambda m: m.Reads(State))
+wrapper("probes/reads.py:wrap", lambda _: "__array__", lambda m: m.Reads(State))
+wrapper("probes/jax/jit_calls.py:_wrap")
 wrapper(
     "probes/tensorflow/tf_function.py:_wrap_call",
     lambda _: WeakIds(),

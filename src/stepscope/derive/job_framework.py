@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from stepscope.derive import unmeasured
 from stepscope.derive.kinds import KINDS
-from stepscope.derive.steps.sampled_parts import OPTIMIZER
 from stepscope.model import frameworks
 from stepscope.model.frameworks import KERAS, LEGACY_KERAS, PLAIN, TITLES
 from stepscope.model.log.events import Framework
@@ -72,6 +72,12 @@ def build(view: SessionView) -> JobFramework | None:
     return JobFramework(computes=_computes(view, imported, backend), imported=frozenset(imported), backend=backend)
 
 
+def is_jax(view: SessionView) -> bool:
+    """Whether JAX alone makes the steps."""
+    framework = view.get(build)
+    return framework is not None and framework.computes == ("jax",)
+
+
 def untraced(view: SessionView) -> str:
     """Why ``stepscope trace`` takes no op trace of such a job; "" if it does, or if the framework is not known."""
     framework = view.get(build)
@@ -86,8 +92,8 @@ def _unknown(view: SessionView) -> bool:
 
 def _computes(view: SessionView, imported: Collection[str], backend: str) -> tuple[str, ...]:
     steps = view.steps
-    if steps is not None and steps.kind == Kind.APPLY and steps.call is not None and steps.call.role == OPTIMIZER:
-        return ("torch",)
+    if made := unmeasured.maker(view):
+        return (made,)
     if steps is not None and steps.kind == Kind.INFERENCE:
         return ("onnxruntime",)
     if backend in TITLES and backend != "tensorflow":

@@ -1,8 +1,9 @@
 """The framework whose calls make the steps and are not measured: PyTorch, JAX, or NumPy where it is the only one.
 
-Of PyTorch an optimizer's steps, backward passes and the waits for a DataLoader are seen, of JAX its import; of both the
-steps that stepscope.step() marks. Other calls are not: all else of such a step looks like Python between calls.
-Nothing may be concluded from that, least of all that Python takes the time.
+Of PyTorch an optimizer's steps, backward passes and the waits for a DataLoader are seen, of JAX the moments of its
+calls, its compilations and the host's waits; of both the steps that stepscope.step() marks. What other calls do is not:
+all else of such a step looks like Python between calls. Nothing may be concluded from that, least of all that Python
+takes the time.
 """
 
 from __future__ import annotations
@@ -21,7 +22,20 @@ NUMPY = TITLES["numpy"]
 NAMES = {name: TITLES[name] for name in ("torch", "jax")}
 """Frameworks whose calls are not measured, and their names in reports."""
 MIN_RATIO = 0.9
-"""Of the step in Python between calls, besides the waits for a DataLoader, from which none of its work was seen."""
+"""Of the step in Python between calls, besides what is seen, from which none of its work was seen."""
+JIT = "jit"
+"""Role of the calls of JAX's jitted functions."""
+
+
+def maker(view: SessionView) -> str:
+    """The package whose moments are the steps: torch or jax; "" if something else makes them."""
+    steps = view.steps
+    if steps is None:
+        return ""
+    if sampled_parts.made_by_torch(steps):
+        return "torch"
+    called = steps.call
+    return "jax" if called is not None and (steps.kind, called.role) == (Kind.FUNCTION, JIT) else ""
 
 
 def framework(view: SessionView) -> str:
@@ -29,10 +43,12 @@ def framework(view: SessionView) -> str:
     anatomy, steps = view.anatomy, view.steps
     if anatomy is None or steps is None or anatomy.ratio("call") > 0:
         return ""
-    if sampled_parts.made_by_torch(steps):
-        return NAMES["torch"]
-    waits = anatomy.ratio("input-wait") if steps.worker.all(DataLoaderMade) else 0.0
-    if anatomy.ratio("other-python") < MIN_RATIO * (1.0 - waits):
+    if made := maker(view):
+        return NAMES[made]
+    seen = anatomy.ratio("input-wait") if steps.worker.all(DataLoaderMade) else 0.0
+    if "jax" in view.frameworks and "tensorflow" not in view.frameworks:
+        seen += anatomy.ratio("host-sync") + anatomy.ratio("tracing")
+    if anatomy.ratio("other-python") < MIN_RATIO * (1.0 - seen):
         return ""
     if set(view.frameworks) == {"numpy"}:
         return NUMPY

@@ -155,7 +155,8 @@ def _of_steps(view: StepsView) -> dict[Signal, bool]:
     return {
         Signal.STEPS: True,
         Signal.SAMPLES: stack_samples.sampled(view.steps),
-        Signal.TRACES: bool(worker.all(Traced)) or bool((worker.records.kind == Kind.FUNCTION).any()),
+        Signal.TRACES: bool(worker.all(Traced))
+        or (unmeasured.maker(view) != "jax" and bool((worker.records.kind == Kind.FUNCTION).any())),
         Signal.BATCHES: unmeasured.input_seen(view),
         Signal.INPUT_WAIT: not view.get(hidden_wait.build),
         Signal.GRAPHS: view.get(growing_graph.build) is not None,

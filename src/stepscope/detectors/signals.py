@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.cluster import members
 from stepscope.derive import job_framework
+from stepscope.derive.steps import step_candidates
 from stepscope.model.session.session import records_lost
 from stepscope.tables.errors import install_command
 
@@ -95,7 +96,7 @@ IN_FILES = frozenset({Signal.OP_TRACE, Signal.DEVICE_TRACE, Signal.NATIVE, Signa
 """Signals an imported file can carry. A detector that lacks any other signal needs a measured run."""
 
 OF_TENSORFLOW = frozenset({Signal.TRACES, Signal.GRAPHS, Signal.NODES, Signal.LIVE_BYTES})
-"""Signals that only TensorFlow gives, if it computes the steps."""
+"""Signals that only TensorFlow gives, if it computes the steps; JAX gives the first, too."""
 OF_TRACES = frozenset({Signal.OP_TRACE, Signal.DEVICE_TRACE, Signal.PROGRAMS})
 """Signals that a running job gives by TensorFlow's profiler."""
 OF_SAMPLES = frozenset({Signal.SAMPLES, Signal.STACKS})
@@ -103,6 +104,11 @@ OF_SAMPLES = frozenset({Signal.SAMPLES, Signal.STACKS})
 LATE = "is sampled from some five seconds after its start, if it computes"
 MIN_SAMPLED_NS = 1_000_000_000
 """Steps that last longer are sampled, at 20 samples per second, if their thread is."""
+EAGER = (
+    "most calls of JAX come from jax.numpy outside of jitted functions, too many to be looked at: jax.jit around the "
+    "whole step shows its steps, or stepscope.step() marks them"
+)
+"""Hint where the calls of jitted functions were not looked at to the end."""
 UNREAD = "parts of what was recorded cannot be read"
 """Hint where steps may be in files that are damaged."""
 _STEPS = {
@@ -110,7 +116,8 @@ _STEPS = {
     "run_with_ort_values and run_async are seen; stepscope.step() marks the steps of any loop",
     "torch": "of PyTorch only an optimizer's steps are seen, and none came at least four times; stepscope.step() marks "
     "the steps of any loop",
-    "jax": "JAX's calls are not seen; stepscope.step() marks the steps of any loop",
+    "jax": "of JAX calls of jitted functions (from Python 3.12 on) and values that are read are seen, and none came at "
+    "least four times; stepscope.step() marks the steps of any loop",
     "numpy": "NumPy's calls are not seen; stepscope.step() marks the steps of any loop",
     "": "no framework was imported whose calls are seen; stepscope.step() marks the steps of any loop",
 }
@@ -123,6 +130,8 @@ def given(signal: Signal, framework: JobFramework, *, pipelines: bool = False) -
     """
     if signal in OF_TRACES and pipelines:
         return framework.traceable
+    if signal is Signal.TRACES and "jax" in framework.computes:
+        return True
     return signal not in OF_TENSORFLOW | OF_TRACES or "tensorflow" in framework.computes
 
 
@@ -132,17 +141,28 @@ def imported_hint(signal: Signal, view: SessionView) -> str:
     return _STACKS_ALONE if stacks_alone else IMPORTED_HINTS[signal]
 
 
+def _of_steps(view: SessionView, framework: JobFramework | None) -> str:
+    """Why a measured job has no steps."""
+    if records_lost(view.session):
+        return UNREAD
+    if any(step_candidates.gave_up(worker) for worker in view.workers):
+        return EAGER
+    if framework is not None and "tensorflow" not in framework.computes:
+        return _STEPS[framework.computes[0] if framework.computes else ""]
+    return HINTS[Signal.STEPS]
+
+
 def hint(signal: Signal, view: SessionView) -> str:
     """Why a measured job lacks a signal, and what would give it."""
     framework, steps = view.get(job_framework.build), view.steps
-    if signal is Signal.STEPS and records_lost(view.session):
-        return UNREAD
-    if signal is Signal.STEPS and framework is not None and "tensorflow" not in framework.computes:
-        return _STEPS[framework.computes[0] if framework.computes else ""]
+    if signal is Signal.STEPS:
+        return _of_steps(view, framework)
     if signal in OF_SAMPLES and framework is not None and not framework.sampled:
         return f"a process without a framework {LATE}"
     if signal is Signal.SAMPLES and steps is not None and steps.span[1] - steps.span[0] >= MIN_SAMPLED_NS:
         return "no sample was taken of the thread that makes the steps"
+    if signal is Signal.TRACES and job_framework.is_jax(view):
+        return "no compilation of JAX was seen"
     if signal is Signal.MEMBERS and len(view.get(members.build)) > 1:
         return "the members' waits are not compared: the row of the members says why"
     return HINTS[signal]

@@ -32,9 +32,10 @@ class Kind(enum.IntEnum):
     Keras and TensorFlow) and the line of the method. arg: batch or epoch."""
     FUNCTION = 6
     """One call of a tf.function from Python, outside tracing. arg: samples (leading dimension), 0 if it was not
-    examined in this call. Flag TRACED if a concrete function was made inside."""
+    examined in this call. Flag TRACED if a concrete function was made inside. With the role ``jit`` a moment: the call
+    of a jitted function of JAX, whose work ends later."""
     TRACE = 7
-    """One tracing of a Python function into a graph. arg: id of the ``trace`` line."""
+    """One tracing of a Python function into a graph, of JAX with its compilation. arg: id of the ``trace`` line."""
     NEXT = 8
     """One Python ``next`` on an iterator of tf.data or of a DataLoader. arg: id of the ``iterator`` line. Flag END at
     its end. Flag bits 8-15: 1 + number of the DataLoader's worker that made the batch; 0: not known."""
@@ -49,9 +50,9 @@ class Kind(enum.IntEnum):
     SUMMARY = 12
     """Summary (TensorBoard) write or flush from Python."""
     SYNC = 13
-    """The host waits for or copies a tensor: .numpy(), float(), bool(). Only those of 20 us or more, and all of them
-    while nothing else repeats: then a value that is read may mark a turn of the loop
-    (``agent.probes.tensorflow.sync``)."""
+    """The host waits for or copies a tensor or array: .numpy(), float(), bool(), block_until_ready(). Only those of
+    20 us or more, and all of them while nothing else repeats: then a value that is read may mark a turn of the loop
+    (``agent.probes.reads``)."""
     GC = 14
     """One garbage collection. arg: generation."""
     SAMPLE = 15

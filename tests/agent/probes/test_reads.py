@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from stepscope.agent.probes.reads import QUIET_NS, Reads
 from stepscope.agent.probes.support import SHORT_NS
-from stepscope.agent.probes.tensorflow.sync import QUIET_NS, Reads
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from tests.derive.sessions import MS, TRACED, US, Job, S
-from tests.detectors.asking import codes, find
+from tests.derive.sessions import MS, SCRIPT, TRACED, US, Job, S
+from tests.detectors.asking import codes, find, look
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
 from tests.detectors.jobs import CALL, MAIN_CALL, PERIOD, STEPS, keras_fit, retraced
 
+from stepscope.detectors.base import Signal
 from stepscope.detectors.graph.repeated_retracing import DETECTOR
+from stepscope.detectors.signals import hint
 from stepscope.diagnosis.analyze import report_of
-from stepscope.model.log.events import Traced
+from stepscope.model.log.events import Probe, Traced
 from stepscope.wire.kinds import Kind
 
 FIXTURES = Fixtures(
@@ -118,3 +120,50 @@ def test_a_trial_is_one_of_the_cause(cause: str, owner: str, trial: str) -> None
     proofs = [remedy.what_if for remedy in found.remedies]
     assert proofs == [f"stepscope whatif --try {trial} -- python train.py" if trial else None]
     assert ("reduce_retracing" in found.remedies[0].text) == (trial == "reduce-retracing")
+
+
+def _jax(cause: str, *, turns: int = STEPS) -> Job:
+    """A loop of a jitted function that is traced and compiled in each turn, for 60 of 80 ms."""
+    job = Job()
+    job.framework("jax", "0.12.0")
+    call = job.function(role="jit", **MAIN_CALL)
+    for i in range(turns):
+        job.trace(
+            i * PERIOD,
+            60 * MS,
+            cause=cause if i else "first",
+            argument="x",
+            ordinal=i + 1,
+            stack=[(SCRIPT, "main", CALL)],
+        )
+        call.at(i * PERIOD, 0)
+    return job
+
+
+@pytest.mark.parametrize(
+    ("cause", "remedy"), [("shape", "fewer-shapes"), ("new-function", "make-function-once"), ("object", "pass-arrays")]
+)
+def test_a_program_of_jax_is_compiled_in_each_step(cause: str, remedy: str) -> None:
+    """Calls of jitted functions are the steps; the remedy names no TensorFlow."""
+    (found,) = [one for one in find(_jax(cause)) if one.code == "GRF001"]
+    assert [one.id for one in found.remedies] == [remedy]
+    assert "tf." not in found.remedies[0].text + found.explanation
+    assert [one.metric for one in found.evidence] == ["retrace_ratio", "traces"]
+
+
+def test_calls_of_jax_that_were_seen_in_part_are_no_steps() -> None:
+    """The probe has left: what it saw would look like the whole run, and the hint says so."""
+    job = _jax("shape")
+    for attached in (True, False):
+        job.event(Probe(name="jit_calls", attached=attached))
+    assert job.view().steps is None
+    assert "outside of jitted functions" in hint(Signal.STEPS, job.view())
+
+
+def test_a_job_of_jax_whose_compilations_were_not_seen_is_not_clear() -> None:
+    """Its steps alone say nothing of them."""
+    job = Job()
+    job.framework("jax", "0.12.0")
+    job.function(role="jit", **MAIN_CALL).every(PERIOD, STEPS, dur=0)
+    _, checked = look(job)
+    assert (checked["GRF001"].outcome, checked["GRF001"].hint) == ("not-applicable", "no compilation of JAX was seen")

@@ -33,7 +33,7 @@ MAX_SITES = 4096
 """Call sites remembered per kind of call; a program that generates code forgets them and starts again."""
 
 
-LIBRARIES = frozenset({"tensorflow", "keras", "tf_keras", "numpy"})
+LIBRARIES = frozenset({"tensorflow", "keras", "tf_keras", "numpy", "jax", "flax", "optax", "equinox"})
 """Packages whose code reads values and runs ops for the user."""
 STACK = 8
 """User frames logged with a line."""

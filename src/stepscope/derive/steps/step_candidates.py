@@ -15,7 +15,7 @@ from stepscope.derive.kinds import KINDS
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import gaps, loops
 from stepscope.derive.steps.candidate import EVALUATIONS, TRAIN_ROLES, Candidate, Place
-from stepscope.model.log.events import Name, Traced
+from stepscope.model.log.events import Name, Probe, Traced
 from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ LONG_GAP_FACTOR = 20
 """Length in mean steps above which a gap does not count as covered by a candidate (another phase of the program)."""
 LOOP_ANCHORS = frozenset({"predict", "evaluate", "predict_on_batch", "test_on_batch"})
 PREDICTIONS = frozenset({"predict", "predict_on_batch"})
+JIT, JIT_CALLS = "jit", "jit_calls"
+"""Role of calls of JAX's jitted functions, and the probe that sees them."""
 UPDATES, READS = "updates", "reads"
 """Roles of a tf.function's calls, by whether the graph that they run changes variables."""
 
@@ -47,14 +49,23 @@ def of(worker: Worker) -> list[Candidate]:
     applied = bool(np.isin(records.kind, _UPDATES).any())
     trains = applied or any(updates.values()) or any(name.role in TRAIN_ROLES for name in names.values())
     groups: _Groups = {}
+    in_part = gave_up(worker)
     for kind, number in (divmod(int(key), _NAMES) for key in np.unique(records.kind * _NAMES + records.name)):
         if kind in _RANKS and (number in names or kind == Kind.STEP):
             name = names.get(number) or Name(id=number, text="step")
+            if in_part and kind == Kind.FUNCTION and name.role == JIT:
+                continue
             groups.setdefault((Kind(kind), place_of(Kind(kind), name, updates)), []).append(number)
     found = _found(worker, names, groups, applied=applied, trains=trains)
     if not any(one.kind == Kind.SESSION_RUN for one in found):
         found += _found(worker, names, _of_changing_fetches(names, groups), applied=applied, trains=trains)
     return loops.spread(found)
+
+
+def gave_up(worker: Worker) -> bool:
+    """Whether calls of JAX's jitted functions were seen in a part of the run only: they show no steps then."""
+    told = [line.attached for line in worker.all(Probe) if line.name == JIT_CALLS]
+    return True in told and told[-1] is False
 
 
 def _of_changing_fetches(names: Mapping[int, Name], groups: _Groups) -> _Groups:

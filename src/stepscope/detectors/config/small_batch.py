@@ -201,6 +201,7 @@ DETECTOR = Detector(
     cause="Model: improper hyper parameter",
     pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS, Signal.TRACES}),
+    frameworks=frozenset({"tensorflow"}),
     params=Params(),
     detect=detect,
 )

@@ -1,8 +1,8 @@
 """Functions are traced within the steady steps.
 
 ## What it detects
-Tracing of tf.functions within the steady steps that takes five percent of the time or more, with the functions and
-the lines that call them.
+Tracing of tf.functions, and of JAX's jitted functions with their compilation, within the steady steps that takes five
+percent of the time or more, with the functions and the lines that call them.
 
 ## Why it matters
 Tracing runs the Python of a function and builds a graph: it takes tens to thousands of times as long as the call.
@@ -33,6 +33,7 @@ from msgspec.structs import replace
 
 from stepscope.causes.general import step_without
 from stepscope.causes.host import rebuilt_in_loop
+from stepscope.derive import job_framework
 from stepscope.derive.python.framework_files import is_framework
 from stepscope.detectors.base import Detector, Signal
 from stepscope.detectors.shared import general_loss
@@ -52,6 +53,12 @@ _USERS = (
     Remedy(
         id="one-signature",
         text="call it with tensors of one shape and type: input_signature=[...], or reduce_retracing=True",
+    ),
+)
+_OF_JAX = (
+    Remedy(id="one-jit", text="make the jitted function once, outside of the loop: each jax.jit(...) compiles again"),
+    Remedy(
+        id="one-shape", text="call it with arrays of one shape and type: pad, or drop the last batch of JAX's input"
     ),
 )
 _LIBRARY = (
@@ -76,7 +83,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
         params,
         title=f"functions are traced within the steps: {loss.share_text}{loss.top_text}"
         f"{', for models that are built and trained again, as for folds or trials' if trials else ''}",
-        remedies=_LIBRARY if _of_library(view) else _USERS,
+        remedies=_LIBRARY if _of_library(view) else _OF_JAX if job_framework.is_jax(view) else _USERS,
         explanation="Tracing runs Python and builds a graph; only the first call of a signature needs it.",
     )
     yield replace(seen, severity="info") if trials else seen

@@ -1,8 +1,9 @@
-"""A tf.function is traced again and again while the job is in its steady state.
+"""A tf.function, or a jitted function of JAX, is traced again and again while the job is in its steady state.
 
 ## What it detects
 New traces of a function that was traced before, in the steady steps, with the reason: a Python value that changes, a
-shape or dtype that changes, another structure or object, or a function that the loop makes again.
+shape or dtype that changes, another structure or object, or a function that the loop makes again. Of JAX a trace is
+all from tracing to the end of XLA's compilation.
 
 ## Why it matters
 A trace runs the Python body again and builds, optimises and instantiates a graph: tens to thousands of milliseconds,
@@ -14,14 +15,15 @@ the same function. `traces`: their number, and in how many steps. The signatures
 
 ## Known limits
 A bounded number of traces (a last partial batch, two or three shapes) is not a finding. Traces because the model was
-loaded or built again are reported with that (HST007). A nested trace counts as part of the outer one.
+loaded or built again are reported with that (HST007). A nested trace counts as part of the outer one. JAX's static
+arguments are not compared: where one of them changes, the reason is not known.
 
 ## Remedy
 Pass changing numbers as tensors (`tf.constant(x)`); fix or relax shapes (`reduce_retracing=True`, an `input_signature`
-with None, padding, `drop_remainder=True`); make the function once, outside the loop.
+with None, padding, `drop_remainder=True`); make the function once, outside the loop. JAX has no open shapes.
 
 ## References
-TensorFlow guide on tf.function, section "Controlling retracing".
+TensorFlow guide on tf.function, section "Controlling retracing"; JAX documentation, "Just-in-time compilation".
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from stepscope.derive import job_framework
 from stepscope.derive.python import retraces
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.tables.findings import Evidence, Remedy, Stage
@@ -76,6 +79,22 @@ OF_KERAS = {
 """The same where the function is one of Keras', which the program cannot decorate."""
 
 
+OF_JAX = {
+    "shape": (
+        "fewer-shapes",
+        "JAX compiles for each shape: pad {argument} to few shapes (the next power of two, one length), drop the rest",
+    ),
+    "dtype": ("fix-dtype", "convert {argument} to one dtype before the call of JAX: a number of Python has another"),
+    "structure": ("fix-structure", "always pass the arguments of JAX in the same structure"),
+    "new-function": (
+        "make-function-once",
+        "make the function once, outside the loop: each jax.jit(...) compiles again",
+    ),
+    "other": ("pass-arrays", "pass what changes as an array, not as a static argument of jax.jit"),
+}
+"""The same of JAX."""
+
+
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield one finding per function and cause."""
     for group in retraces.build(view.steps) if view.steps else ():
@@ -87,8 +106,10 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
 def _finding(view: StepsView, group: RetraceGroup, ratio: float, params: Params) -> Seen:
     trace = group.example
     stage = _stage(trace.function, trace.owner)
+    of_jax = job_framework.is_jax(view)
     of_keras = OF_KERAS.get(group.cause) if trace.owner == "keras" else None
-    remedy, text = of_keras or REMEDIES.get(group.cause, REMEDIES["other"])
+    known = OF_JAX if of_jax else REMEDIES
+    remedy, text = of_keras or known.get(group.cause, known["other"])
     argument = group.argument or "the argument"
     each = format_ns(group.cost_ns / len(group.traces))
     return Seen(
@@ -113,12 +134,12 @@ def _finding(view: StepsView, group: RetraceGroup, ratio: float, params: Params)
                 threshold=params.min_traces,
                 refs=tuple(f"trace:{t.id}" for t in group.traces[:20]),
             ),
-            Evidence(metric="graph_nodes", value=trace.nodes, unit="nodes"),
+            *(() if of_jax else (Evidence(metric="graph_nodes", value=trace.nodes, unit="nodes"),)),
         ),
         cost=cost_of(view, ratio, low=ratio * group.traced_ns / group.cost_ns, high=1.05 * ratio),
         remedies=(Remedy(id=remedy, text=text.format(argument=argument)),),
-        explanation=f"Each trace made a new concrete function. Before: {trace.before or '-'}; after: "
-        f"{trace.after or '-'}.",
+        explanation=f"Each trace made a new {'program' if of_jax else 'concrete function'}. Before: "
+        f"{trace.before or '-'}; after: {trace.after or '-'}.",
     )
 
 
@@ -132,7 +153,7 @@ def _reason(group: RetraceGroup) -> str:
         "dtype": f"the dtype of {argument} changes{change}",
         "structure": f"the structure of {argument} changes",
         "object": f"{argument} is a new Python object each time",
-        "new-function": "the tf.function is made again each time",
+        "new-function": "the compiled function is made again each time",
     }.get(group.cause, f"its arguments change{change}")
 
 
@@ -162,5 +183,6 @@ DETECTOR = Detector(
     needs=frozenset({Signal.STEPS, Signal.TRACES}),
     params=Params(),
     detect=detect,
+    frameworks=frozenset({"tensorflow", "jax"}),
     yields_to=frozenset({"HST007"}),
 )

@@ -134,6 +134,7 @@ DETECTOR = Detector(
     exposed_stage="initialization",
     pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS, Signal.TRACES}),
+    frameworks=frozenset({"tensorflow"}),
     params=Params(),
     detect=detect,
 )

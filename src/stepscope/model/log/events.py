@@ -114,7 +114,7 @@ class Stack(Event, tag="stack", frozen=True, kw_only=True):
 
 
 class Traced(Event, tag="trace", frozen=True, kw_only=True):
-    """A tf.function was traced."""
+    """A tf.function was traced, or JAX traced and compiled a program."""
 
     id: int
     function: str
@@ -143,7 +143,7 @@ class Traced(Event, tag="trace", frozen=True, kw_only=True):
     stack: list[Frame] = []
     """User frames of the call that led to the trace, root to leaf."""
     owner: str = ""
-    """Owner: "user", "keras" (its train_function ...), "tf.data", "tensorflow"."""
+    """Owner: "user", "keras" (its train_function ...), "tf.data", "tensorflow", "jax" (or a library of its)."""
     outer: int = 0
     """Id of the enclosing trace, 0 if there is none."""
     jit: bool = False

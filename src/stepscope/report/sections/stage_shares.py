@@ -31,6 +31,7 @@ NO_STEPS = "not measured: no steps were seen; stepscope.step() marks the steps o
 NO_STEPS_IN_FILES = "not measured: what was imported has no steps"
 
 
+OF_ARRAYS = "host waits of at least 20 us for an array: they hold the work of which the call returned before its end"
 MIN_IDLE = 0.15
 """Share of the traced steps without an op from which it matters whether they wait for input; as in INP007."""
 MIN_SAMPLES = 8
@@ -53,7 +54,13 @@ def build(view: SessionView) -> tuple[StageShare, ...]:
         return _of_torch(view, anatomy, anatomy.sampled)
     if name:
         why = f"not measured: stepscope does not measure {name}'s calls"
-        return tuple(StageShare(stage=stage, ratio=None, basis=why) for stage in STAGES)
+        waits = _of_stage(anatomy, "device-to-host")
+        return tuple(
+            StageShare(stage=stage, ratio=waits, basis=OF_ARRAYS)
+            if stage == "device-to-host" and waits
+            else StageShare(stage=stage, ratio=None, basis=why)
+            for stage in STAGES
+        )
     feeding, computing = _between_ratios(view)
     after = _of_stage(anatomy, "output-processing") - feeding - computing
     untraced = _untraced(view)
