@@ -160,6 +160,11 @@ class Sample(Struct, frozen=True, kw_only=True):
         )
 
     @property
+    def in_module(self) -> bool:
+        """Whether it was taken in a call of a Module of PyTorch."""
+        return any(sampled_parts.in_module(frame.file, frame.function) for frame in self.frames)
+
+    @property
     def reads_variable(self) -> bool:
         """Whether the user's line was reading a TensorFlow variable: a model's weight, which input preparation does not
         read.
@@ -191,7 +196,7 @@ def samples(steps: Steps, anatomy: Anatomy) -> tuple[Sample, ...]:
     components = anatomy.component_at(np.array([s.at for s in taken], np.int64))
     split = anatomy.sampled is not None and anatomy.sampled.forward_ratio is not None
     return tuple(
-        replace(s, component=(sampled_parts.part_of(s.frames) if split and c == REST else None) or c)
+        replace(s, component="forward" if split and c == REST and s.in_module else c)
         for s, c in zip(taken, components, strict=True)
         if c
     )

@@ -17,11 +17,7 @@ from stepscope.model.log.events import Code, Stack
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from stepscope.derive.python.stack_samples import Spot
     from stepscope.derive.steps.steps import Steps
-    from stepscope.model.report.components import ComponentName
     from stepscope.tables.records import I64, Bool
 
 OPTIMIZER = "optimizer"
@@ -74,8 +70,3 @@ def build(steps: Steps, in_rest: Bool, samples: I64) -> SampledParts | None:
     calls = [number for number, frames in stacks.items() if any(code in codes for code, _ in frames)]
     inside = np.isin(rows.name, calls)
     return SampledParts(samples=len(rows), forward_ratio=float(weights[inside].sum() / weights.sum()))
-
-
-def part_of(frames: Iterable[Spot]) -> ComponentName | None:
-    """The part that the frames of a sample in the rest of the step show."""
-    return "forward" if any(in_module(frame.file, frame.function) for frame in frames) else None
