@@ -19,6 +19,7 @@ from stepscope.model.session.session import Session
 from stepscope.report import html, markdown, text
 from stepscope.sessions import analysis
 from stepscope.tables.errors import SessionError, UsageError
+from stepscope.use_cases import rendering
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -30,6 +31,7 @@ NAMED = re.compile(r"\bstepscope ([a-z][a-z-]*)")
 def session(monkeypatch: pytest.MonkeyPatch, samples: ModuleType, tmp_path: Path) -> Path:
     """A path that is analysed to the sample of an input-bound job."""
     monkeypatch.setattr(analysis, "analyze", lambda path: samples.input_bound())
+    monkeypatch.setattr(rendering, "open_session", lambda path: empty(samples.SOURCE))
     monkeypatch.setattr("stepscope.sessions.bundle.open_session", lambda path: empty(samples.SOURCE))
     return tmp_path / "train.stepscope"
 
