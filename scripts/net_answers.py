@@ -24,20 +24,21 @@ Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | Non
 
 FORMATS = ("json", "text", "md")
 LEFT_OUT = frozenset(
-    {"getPack", "getEvents", "metrics", "listJobs", "getJob", "listCaptures", "compare", "compareFlame"}
+    {"getPack", "getEvents", "metrics", "listJobs", "getJob", "listCaptures", "compare", "compareFlame", "listSessions"}
 )
-"""Operations on running jobs, on two sessions, and downloads of what is on disk."""
+"""Operations on running jobs, on two sessions, on those of the whole host, and downloads of what is on disk."""
 VALUES = {"tile": "0", "level": "0", "group": "0", "lane": "0", "from_ns": "0", "to_ns": str(2**62), "q": "step"}
 """Values of parameters without a default."""
-CHANGING = re.compile(r"build=[^\"&]*|\"generated\": ?\"[^\"]*\"")
-"""Pattern of what differs between two answers of the same tree."""
+CHANGING = re.compile(r"build=[^\"&]*|\"generated\": ?\"[^\"]*\"|\"layout_ms\": ?[0-9.]+")
+PROGRESS = re.compile(rb"^stepscope: analysing .*\n\n?", re.MULTILINE)
+"""Patterns of what differs between two answers of the same tree: what a slow command says of its progress, too."""
 START_S = 30
 
 
 def command(*words: str) -> bytes:
     """Output of a command, with its exit code at the end."""
     done = subprocess.run([sys.executable, "-m", "stepscope", *words], capture_output=True, check=False)
-    return done.stdout + done.stderr + f"\nexit {done.returncode}\n".encode()
+    return done.stdout + PROGRESS.sub(b"", done.stderr) + f"\nexit {done.returncode}\n".encode()
 
 
 def ask(address: str) -> bytes:
