@@ -12,8 +12,9 @@ STEPS = """
 import os, sys, time
 import torch.optim.optimizer
 print("ready", flush=True)
+optimizer = torch.optim.optimizer
 while not os.path.exists("stop"):
-    for hook in torch.optim.optimizer.HOOKS: hook(None, (), {})
+    for hook in optimizer.BEFORE + optimizer.AFTER: hook(None, (), {})
     time.sleep(0.005)
 """
 """Steps of an optimizer until the file `stop` exists."""
@@ -24,11 +25,14 @@ sys.exit(subprocess.run([sys.executable, "steps.py"]).returncode)
 """
 """As torchrun: it imports PyTorch and makes no step; its worker does."""
 OPTIMIZER = """
-HOOKS = []
+BEFORE, AFTER = [], []
 class Handle:
     def remove(self): pass
+def register_optimizer_step_pre_hook(hook):
+    BEFORE.append(hook)
+    return Handle()
 def register_optimizer_step_post_hook(hook):
-    HOOKS.append(hook)
+    AFTER.append(hook)
     return Handle()
 """
 """``torch.optim.optimizer``, as much of it as the probe touches."""
