@@ -7,6 +7,7 @@ TensorFlow's global switches reset.
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import json
 import os
@@ -27,7 +28,9 @@ MAX_ITEMS = 4000
 
 
 def main() -> None:
-    """Answer until the input ends."""
+    """Answer until the input ends; what the imports made is left out of each program's search for garbage."""
+    gc.collect()
+    gc.freeze()
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     for line in sys.stdin:
