@@ -61,8 +61,8 @@ def made_at(run: Any, mark: str) -> list[DatasetMade]:
 @pytest.mark.parametrize(
     ("mark", "cls", "values"),
     [
-        ("slices", "TensorSliceDataset", {"cardinality": 64, "element_bytes": ROW_BYTES}),
-        ("map numpy", "ParallelMapDataset", {"parallel": 2, "cardinality": 64, "fn_name": "through_numpy"}),
+        ("slices", "TensorSliceDataset", {"cardinality": 64, "element_bytes": ROW_BYTES, "parts": 2}),
+        ("map numpy", "ParallelMapDataset", {"parallel": 2, "parts": 2, "cardinality": 64, "fn_name": "through_numpy"}),
         ("filter", "FilterDataset", {"cardinality": -2, "fn_name": "<lambda>"}),
         ("shuffle", "ShuffleDataset", {"buffer": 16}),
         ("map eager", "MapDataset", {"fn_name": "through_eager"}),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stepscope.tables.findings import Finding
 
 
-OF_PIPELINES = frozenset({"INP001", "INP005"})
+OF_PIPELINES = frozenset({"INP001", "INP002", "INP003", "INP005"})
 """Findings whose remedies are edits of the pipeline that the steps consume."""
 EDITS: dict[str, EditKind] = {
     **dict.fromkeys(("filter-first", "shard-first", "take-first", "skip-first"), "earlier"),

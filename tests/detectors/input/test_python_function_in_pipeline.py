@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 from tests.derive.sessions import MS, SCRIPT
 from tests.detectors.asking import find
+from tests.detectors.fit_jobs import filtered
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
 from tests.detectors.jobs import TF, nothing, pulled
 
@@ -52,3 +53,18 @@ def test_the_debug_mode_of_tf_data_is_what_makes_python_of_a_map(*, own: bool) -
     assert ("debug mode of tf.data is on" in found.title) == (not own)
     assert found.remedies[0].id == ("use-tensorflow-ops" if own else "data-debug-mode-off")
     assert (found.where[0].file, found.where[0].line) == ("train.py", 15 if own else 3)
+
+
+def test_what_a_filter_drops_is_not_to_be_made() -> None:
+    """Fifty-six of 64 elements of the Python map are dropped behind it: that comes first, and is a place."""
+    (found,) = find(filtered(8, python=58 * MS))
+    assert found.code == "INP002"
+    assert "; filter (line 72) drops 88 % of the elements; " in found.title
+    assert [remedy.id for remedy in found.remedies][:2] == ["filter-first", "use-tensorflow-ops"]
+    assert (found.where[-1].file, found.where[-1].line) == ("train.py", 72)
+
+
+def test_tenths_are_said_as_such() -> None:
+    """Nine of ten is easier to read than ninety percent of them."""
+    (found,) = find(filtered(6, python=58 * MS))
+    assert "drops 9 of 10 elements" in found.title

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from tests.derive.sessions import MS, SCRIPT, US, Job, node
 from tests.detectors.asking import find
-from tests.detectors.fit_jobs import on_batch, read_models
+from tests.detectors.fit_jobs import filtered, on_batch, read_models
 from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures
 from tests.detectors.jobs import HANDOVER, MAIN_CALL, PERIOD, STEPS, keras_fit, nothing, pulled
 from tests.detectors.resource_jobs import gpu_steps
@@ -15,40 +16,9 @@ from stepscope.derive import steps_view
 from stepscope.detectors.base import run
 from stepscope.detectors.input.slow_input_stage import DETECTOR
 from stepscope.detectors.registry import ALL
-from stepscope.model.log.events import ChildStarted
+from stepscope.model.log.events import ChildStarted, DatasetMade
 from stepscope.model.log.program import Setting
 from stepscope.wire.kinds import Flag
-
-
-def filtered(kept: int, *, before: bool = False, by: str = "Filter") -> Job:
-    """Steps wait for a map of 64 elements a batch, of which a filter leaves ``kept``, or it stands ``before`` it.
-
-    ``by``: what leaves them, if not a filter.
-    """
-    job = Job()
-    source = job.dataset("RangeDataset", line=70)
-    own = {"fn_file": SCRIPT, "fn_line": 15, "fn_end_line": 18}
-    first, second = (f"{by}Dataset", "MapDataset") if before else ("MapDataset", f"{by}Dataset")
-    lower = job.dataset(first, source, line=71, fn_name="decode", **own)
-    upper = job.dataset(second, lower, line=72, fn_name="wanted", **own)
-    iterator = job.iterator(job.dataset("BatchDataset", upper, line=73, batch=8), batch=8)
-    job.function(**MAIN_CALL).every(PERIOD, STEPS, dur=20 * MS, start=60 * MS)
-    job.nexts().every(PERIOD, STEPS, dur=60 * MS, arg=iterator)
-    names = [name.removesuffix("Dataset") for name in (second, first)]
-    for batches in (50, 90):
-        counts = {"Map": kept if before else 64, by: kept}
-        busy = {"Map": batches * 60 * MS, by: batches * MS}
-        job.model(
-            iterator,
-            batches * PERIOD,
-            [
-                node(1, "Batch", 2, elements=batches, busy=batches * MS),
-                node(2, names[0], 3, elements=batches * counts[names[0]], busy=busy[names[0]]),
-                node(3, names[1], 4, elements=batches * counts[names[1]], busy=busy[names[1]]),
-                node(4, "Range", elements=batches * 64, busy=batches),
-            ],
-        )
-    return job
 
 
 def handed_on(name: str, *, rows: int = 1, child: str = "", faster: int = 1) -> Job:
@@ -157,8 +127,18 @@ def test_what_is_thrown_away_should_not_be_made(by: str) -> None:
     (found,) = find(filtered(8, by=by))
     assert found.code == "INP001"
     assert found.remedies[0].id == f"{by.lower()}-first"
-    assert f"{by.lower()} after it discards 88 % of its output" in found.title
+    assert f"{by.lower()} (line 72) drops 88 % of the elements" in found.title
     assert ("train.py", 72) in [(p.file, p.line) for p in found.where]
+
+
+def test_a_filter_that_takes_what_the_map_makes_cannot_come_first() -> None:
+    """It gets three values where the map gets one: the map is to be split, and no edit moves the filter."""
+    job = filtered(8)
+    parts = {"RangeDataset": 1, "MapDataset": 3, "FilterDataset": 3}
+    job.events = [replace(e, parts=parts.get(e.cls, 0)) if isinstance(e, DatasetMade) else e for e in job.events]
+    (found,) = find(job)
+    assert found.remedies[0].id == "filter-between"
+    assert "make first what the filter's condition needs" in found.remedies[0].text
 
 
 @pytest.mark.parametrize("job", [filtered(60), filtered(8, before=True)], ids=["leaves-most", "before-the-map"])

@@ -353,3 +353,14 @@ def element_bytes(dataset: Foreign) -> int:
             size *= length or 1
         found += size
     return int(found)
+
+
+def element_parts(dataset: Foreign) -> int:
+    """Number of arguments that the function of a map or filter on this dataset gets; 0: unknown.
+
+    Source: ``structured_function._should_unpack``, TensorFlow 2.15 to 2.21: a plain tuple is unpacked, nothing else.
+    """
+    spec = getattr(dataset, "element_spec", None)
+    if spec is None:
+        return 0
+    return len(spec) if type(spec) is tuple else 1

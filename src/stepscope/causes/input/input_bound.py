@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepscope.causes.input import cache_place, cut_caches, input_work, own_calls, random_input
-from stepscope.causes.input.source_change import SourceChange, family_of, method, own
+from stepscope.causes.input.source_change import SourceChange, changes_arguments, family_of, method, own
 from stepscope.derive.input import bound
 from stepscope.derive.steps import epochs
 
@@ -222,7 +222,7 @@ def _candidates(view: StepsView, work: InputWork) -> Iterator[_Candidate]:
         )
     for at, stage in enumerate(stages):
         yield from _parallel(work, at, stage)
-        yield from _earlier(stages, at)
+        yield from _earlier(view, stages, at)
         yield from _batch_first(view, work, at)
     cut = cut_caches.build(view.pipeline.datasets)
     if cut is not None and _again(view):
@@ -256,7 +256,7 @@ def _parallel(work: InputWork, at: int, stage: Stage) -> Iterator[_Candidate]:
     )
 
 
-def _earlier(stages: Sequence[Stage], at: int) -> Iterator[_Candidate]:
+def _earlier(view: StepsView, stages: Sequence[Stage], at: int) -> Iterator[_Candidate]:
     """A later stage discards much of what a map gives."""
     stage = stages[at]
     if not stage.elements or "Map" not in stage.name or stage.name.startswith("Flat"):
@@ -272,6 +272,8 @@ def _earlier(stages: Sequence[Stage], at: int) -> Iterator[_Candidate]:
     if left > MAX_LEFT or mine is None or its is None:
         return
     word = method(its)
+    if word == "filter" and changes_arguments(stage, view.pipeline.datasets):
+        return
     yield _Candidate(
         kind="earlier",
         at=frozenset({at}),

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stepscope.derive.input.stages import Stage
     from stepscope.model.log.events import DatasetMade
 
@@ -55,6 +57,16 @@ def method(made: DatasetMade) -> str:
     """The method that makes a dataset."""
     family = family_of(made)
     return _METHODS.get(family, family.lower())
+
+
+def changes_arguments(stage: Stage, datasets: Sequence[DatasetMade]) -> bool:
+    """Whether a function that takes what a stage makes cannot take what the stage gets: it has more or fewer parts."""
+    made = own(stage)
+    if made is None or not made.parts:
+        return False
+    by_id = {dataset.id: dataset for dataset in datasets}
+    sources = [by_id[i] for i in made.inputs if i in by_id]
+    return any(source.parts not in {0, made.parts} for source in sources)
 
 
 def methods(made: DatasetMade) -> tuple[str, ...]:

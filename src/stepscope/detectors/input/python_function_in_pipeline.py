@@ -14,7 +14,8 @@ given, competes with the training loop for the lock, and keeps tf.data from runn
 addition. `python_busy_ratio`: share of the time in which the function ran on one of tf.data's threads.
 `python_ns_per_batch`: its time per batch. All are measured call by call; nothing is reported below ten percent of wait.
 `own_cpu_cores`: CPU time of all other threads of the process. `lock_wait_ratio`: where other processes take too much
-CPU for that to say anything, what looks at the interpreter lock found the step waiting for it.
+CPU for that to say anything, what looks at the interpreter lock found the step waiting for it. `dropped_ratio`: share
+of the elements that a later filter, skip or shard drops.
 
 If the wait lies inside a compiled step and tf.data keeps no model of it (TensorFlow before 2.17, autotune off), the
 function is the cause if it runs without a break, at least 90 % of the time including the pauses around its calls (it
@@ -29,10 +30,11 @@ the calls plus 25 us around each, at most the CPU time of their threads, less th
 the interpreter lock counts as its own. With a GPU, CPU time says nothing about the step, and only the wait counts.
 
 ## Remedy
-Write the work with TensorFlow ops (`tf.strings`, `tf.image`, `tf.io`, lookup tables); where the function calls such ops
-one by one from Python, let it work with NumPy instead. Or do it once before training and
-store the result. Do not store random output: use `tf.random` or `tf.image.stateless_random_*`, and store only the work
-before them. Where only Python can do it, work on whole batches. Turn the debug mode off.
+Drop first what a later filter, skip or shard drops. Write the work with TensorFlow ops (`tf.strings`, `tf.image`,
+`tf.io`, lookup tables); where the function calls such ops one by one from Python, let it work with NumPy instead. Or do
+it once before training and store the result. Do not store random output: use `tf.random` or
+`tf.image.stateless_random_*`, and store only the work before them. Where only Python can do it, work on whole batches.
+Turn the debug mode off.
 
 ## References
 tf.data performance guide; documentation of tf.py_function on the interpreter lock and serialisation.
@@ -44,6 +46,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.input import input_cause, random_input
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided
+from stepscope.detectors.input.parts import dropped
 from stepscope.detectors.shared import drawn, pipeline_python
 from stepscope.detectors.shared.pipeline_python import Params
 from stepscope.model.log.program import Setting
@@ -54,8 +57,10 @@ from stepscope.tables.units import format_ns
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from stepscope.causes.input.input_cause import InputCause
     from stepscope.derive.input.pipeline_python import PythonFunction
     from stepscope.derive.steps_view import StepsView
+    from stepscope.detectors.input.parts.dropped import Dropped
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
@@ -69,21 +74,25 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     name = inside or function.users
     by = f", called by {function.name.text}," if not inside and function.wraps is not None else ""
     draw = random_input.of_function(view, function)
+    drop = dropped.after(view, cause.stage) if debug is None else None
     yield Seen(
         title=f"{'the debug mode of tf.data is on: ' if debug is not None else ''}{name}{by} runs as Python in the "
         f"input pipeline (tf.{function.role}), {format_ns(waited.per_batch_ns)} per batch"
-        f"{pipeline_python.inside_text(view, function) if debug is None else ''}{waited.held_up(view)}",
+        f"{pipeline_python.inside_text(view, function) if debug is None else ''}"
+        f"{drop.said(view) if drop is not None else ''}{waited.held_up(view)}",
         confidence=0.95,
         cause="API: not using efficient API" if debug is None else "API: inefficient API usage",
-        where=_places(view, function, debug),
+        where=(*_places(view, function, debug), *(drop.places(view) if drop is not None else ())),
         evidence=(
             *waited.evidence(params),
             Evidence(metric="python_calls", value=function.calls, unit="calls", refs=(f"name:{function.name.id}",)),
+            *((drop.evidence(),) if drop is not None else ()),
         ),
         cost=waited.cost(view),
         remedies=_REMEDY_OF_DEBUG_MODE
         if debug is not None
         else (
+            *_first(view, cause, drop),
             Remedy(
                 id="use-tensorflow-ops",
                 text=f"write {name} with TensorFlow ops ({_OPS if draw is None else _RANDOM_OPS}): Python code in the "
@@ -100,6 +109,11 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
         f"{pipeline_python.by_trace(cause)}"
         + ("" if waited.hidden else pipeline_python.account(view, cause, waited.saved)),
     )
+
+
+def _first(view: StepsView, cause: InputCause, drop: Dropped | None) -> tuple[Remedy, ...]:
+    """Less work before the same work made cheaper."""
+    return () if drop is None or cause.stage is None else (drop.remedy(view, cause.stage),)
 
 
 def _in_graph(function: PythonFunction) -> Remedy:

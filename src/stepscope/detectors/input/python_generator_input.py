@@ -12,7 +12,8 @@ element crosses from Python into TensorFlow one by one.
 `input_wait_ratio`: share of the steady wall time that steps wait; `disturbed_ratio`: what the lock costs them in
 addition; `lock_wait_ratio`: the same where other processes take much CPU, as looks at the lock found it.
 `python_busy_ratio`: share of the time in which the generator ran. `python_ns_per_batch`: its time per batch, measured
-call by call. Nothing is reported below ten percent of wait: a generator that is fast enough is no problem.
+call by call. `dropped_ratio`: share of its elements that a later filter, skip or shard drops. Nothing is reported below
+ten percent of wait: a generator that is fast enough is no problem.
 
 ## Known limits
 The cost is the wait plus what the generator's use of the lock and the CPUs costs the step; INP002 says how it is known,
@@ -34,6 +35,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.input import random_input
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided
+from stepscope.detectors.input.parts import dropped
 from stepscope.detectors.remedies import workers
 from stepscope.detectors.shared import drawn, pipeline_python
 from stepscope.detectors.shared.pipeline_python import Params
@@ -62,15 +64,19 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     name = function.users
     if name == "<lambda>" and function.inside is not None:
         name = function.inside.function
+    stage = waited.cause.stage
+    drop = dropped.after(view, stage)
     what = "PyDataset" if function.role == "pydataset" else "input generator"
     yield Seen(
         title=f"the {what} {name} runs in Python, {format_ns(waited.per_batch_ns)} per batch"
-        f"{pipeline_python.inside_text(view, function)}{waited.held_up(view)}",
+        f"{pipeline_python.inside_text(view, function)}{drop.said(view) if drop is not None else ''}"
+        f"{waited.held_up(view)}",
         confidence=0.95,
-        where=_places(view, function),
-        evidence=waited.evidence(params),
+        where=(*_places(view, function), *(drop.places(view) if drop is not None else ())),
+        evidence=(*waited.evidence(params), *((drop.evidence(),) if drop is not None else ())),
         cost=waited.cost(view),
         remedies=(
+            *((drop.remedy(view, stage),) if drop is not None and stage is not None else ()),
             Remedy(
                 id="use-tf-data-map",
                 text="build the dataset from files or arrays and do the generator's work with tf.data ops in "

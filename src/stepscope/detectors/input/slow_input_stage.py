@@ -44,12 +44,12 @@ from msgspec import Struct
 from stepscope.causes.input import function_lines, input_cause, input_cpu, input_work, random_input
 from stepscope.causes.job import hidden_wait
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, compute_ratio, cost_of
-from stepscope.detectors.input.parts import cut_cache, determinism, input_means
+from stepscope.detectors.input.parts import cut_cache, determinism, dropped, input_means
 from stepscope.detectors.shared import drawn, pipeline_python
 from stepscope.model.log.events import ChildStarted
 from stepscope.tables.findings import Evidence, Remedy
 from stepscope.tables.place import Place
-from stepscope.tables.units import Ratio, format_ns, format_ratio
+from stepscope.tables.units import Ratio, format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from stepscope.causes.input.input_cause import InputCause
     from stepscope.derive.input.stages import Stage
     from stepscope.derive.steps_view import StepsView
+    from stepscope.detectors.input.parts.dropped import Dropped
     from stepscope.tables.findings import PipelineStage
 
 
@@ -74,7 +75,7 @@ class Params(Struct, frozen=True, kw_only=True):
     """Per batch: a stage that passes on fewer rows is not slow because of their number."""
     max_row_ns: int = 10_000
     """Per row, in the stage: copying it and the locks around it. Large rows take longer."""
-    max_left_ratio: Ratio = Ratio(0.7)
+    max_left_ratio: Ratio = dropped.MAX_LEFT_RATIO
     """Of the elements of a map: a later stage is named only if it leaves less."""
 
 
@@ -82,8 +83,6 @@ WITHOUT = 0.8
 """Part of the input's CPU time that goes with a cache that is kept: batches have to be handed over all the same."""
 HANDING_ON = ("Batch", "Shuffle", "TensorSlice", "Repeat", "Prefetch", "Zip", "Unbatch")
 """Stages that only pass elements on."""
-THROWING = ("filter", "skip", "shard")
-"""Dataset methods that discard elements."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
@@ -148,11 +147,11 @@ def _finding(view: StepsView, cause: InputCause, params: Params) -> Seen:
     lines = function_lines.of_map(view, stage)
     title += function_lines.said(lines)
     places = tuple(dict.fromkeys([*places, *(one.place for one in lines)]))
-    dropped = _dropped(view, stage, params)
-    if dropped is not None:
-        title += f"; {dropped.word} after it discards {format_ratio(dropped.ratio)} of its output"
-        evidence.append(Evidence(metric="dropped_ratio", value=dropped.ratio, unit="ratio"))
-        places = (*places, *(p for d in dropped.by.datasets if (p := view.dataset_place(d)) is not None))
+    drop = dropped.after(view, stage, params.max_left_ratio)
+    if drop is not None:
+        title += drop.said(view)
+        evidence.append(drop.evidence())
+        places = (*places, *drop.places(view))
     named = stage is not None and not stage.name.startswith(HANDING_ON)
     cut = cut_cache.above(view, stage.datasets if stage is not None and named else view.pipeline.datasets)
     if cut is not None:
@@ -189,35 +188,13 @@ def _finding(view: StepsView, cause: InputCause, params: Params) -> Seen:
             *((cut_cache.REMEDY,) if cut is not None else ()),
             *((determinism.REMEDY,) if one_thread is not None else ()),
             *input_means.in_order(
-                view, _advice(view, stage, dropped, params), maps=stage is not None and "Map" in stage.name
+                view, _advice(view, stage, drop, params), maps=stage is not None and "Map" in stage.name
             ),
         ),
         explanation="The batch is not ready when the step asks for it. The stage named is the one with the "
         "largest self time per batch after tf.data's own optimisation; later stages cannot be faster."
         f"{pipeline_python.by_trace(cause)}{pipeline_python.account(view, cause, cause.wait_ratio)}",
     )
-
-
-class _Dropped(Struct, frozen=True, kw_only=True):
-    """A stage that discards much of the slow stage's output."""
-
-    by: Stage
-    word: str
-    """Name of the Dataset method."""
-    ratio: Ratio
-
-
-def _dropped(view: StepsView, stage: Stage | None, params: Params) -> _Dropped | None:
-    """The nearest later stage that leaves less than ``max_left_ratio`` of a map's elements."""
-    stages = view.pipeline.stages
-    if stage is None or stage not in stages or "Map" not in stage.name or not stage.elements:
-        return None
-    for behind in reversed(stages[: stages.index(stage)]):
-        word = next((word for word in THROWING if word.capitalize() in behind.name), "")
-        if word:
-            left = behind.elements / stage.elements
-            return _Dropped(by=behind, word=word, ratio=Ratio(1.0 - left)) if left < params.max_left_ratio else None
-    return None
 
 
 def _plain(stage: Stage) -> str:
@@ -273,24 +250,21 @@ def _rows(view: StepsView, stage: Stage | None, params: Params) -> float:
     return rows if stage.self_ns < params.max_row_ns * rows else 0.0
 
 
-def _advice(view: StepsView, stage: Stage | None, dropped: _Dropped | None, params: Params) -> tuple[Remedy, ...]:
+def _advice(view: StepsView, stage: Stage | None, drop: Dropped | None, params: Params) -> tuple[Remedy, ...]:
     if stage is not None and stage.served:
         return MORE_WORKERS, MEND_THE_WORKERS
-    return _remedies(view, stage, dropped, params)
+    return _remedies(view, stage, drop, params)
 
 
-def _remedies(view: StepsView, stage: Stage | None, dropped: _Dropped | None, params: Params) -> tuple[Remedy, ...]:
+def _remedies(view: StepsView, stage: Stage | None, drop: Dropped | None, params: Params) -> tuple[Remedy, ...]:
     remedies = []
     rows = _rows(view, stage, params)
     if rows:
         text = f"rows pass one by one, {rows:,.0f} per batch: let the pipeline work on whole batches (shuffle and "
         text += "batch indices, tf.gather the rows), or give fit the arrays"
         remedies.append(Remedy(id="batches-not-rows", text=text, safety="review"))
-    if dropped is not None:
-        needs = ", if the condition does not need the map's output" if dropped.word == "filter" else ""
-        text = f"{dropped.word} before the map{needs}: the map works on elements that "
-        text += f"are discarded, {format_ratio(dropped.ratio)} of them"
-        remedies.append(Remedy(id=f"{dropped.word}-first", text=text, safety="review"))
+    if drop is not None and stage is not None:
+        remedies.append(drop.remedy(view, stage))
     if stage is not None and "Map" in stage.name:
         if stage.sequential:
             text = "give the map num_parallel_calls=tf.data.AUTOTUNE: it runs one element at a time now"

@@ -174,6 +174,8 @@ class DatasetMade(Event, tag="dataset", frozen=True, kw_only=True):
     buffer: int = 0
     element_bytes: int = 0
     """Size of an element by its types and shapes, open dimensions as one; 0: unknown. Since 0.1."""
+    parts: int = 0
+    """Number of arguments that a function gets for an element: the parts of a tuple, else one; 0: unknown."""
 
 
 class PyFunctionMade(Event, tag="pyfunction", frozen=True, kw_only=True):

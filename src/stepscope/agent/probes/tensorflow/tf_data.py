@@ -17,6 +17,7 @@ from stepscope.agent.probes.support import (
     drop_our_frame,
     eager_test,
     element_bytes,
+    element_parts,
     lacking,
     leaf,
     name_of,
@@ -106,6 +107,7 @@ def _wrap_init(state: AgentState, original: Callable[..., Foreign], module: Fore
         line_of.update(
             parallel=_number(getattr(dataset, "_num_parallel_calls", None), 0),
             buffer=_number(getattr(dataset, "_buffer_size", None), 0),
+            parts=element_parts(dataset),
             **_function(state, dataset, local.me.generator),
         )
         state.log(line_of)
