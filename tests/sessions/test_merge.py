@@ -24,6 +24,7 @@ from stepscope.store.writer import SessionWriter
 from stepscope.tables import layout
 from stepscope.tables.errors import SessionError
 from stepscope.tables.findings import Diagnostic
+from stepscope.tables.units import format_ratio
 
 
 def report_of(session: Path) -> Report:
@@ -64,6 +65,9 @@ def test_the_stages_are_those_of_the_mean_step(tmp_path: Path) -> None:
         known = [share for share in shares if share is not None]
         assert stage.ratio == (pytest.approx(sum(known) / len(known)) if known else None)
     assert len({one["output-processing"].ratio for one in alone}) == len(alone)
+    ends = sorted(one["output-processing"].ratio or 0.0 for one in alone)
+    (output,) = (stage for stage in report.stages if stage.stage == "output-processing")
+    assert f"mean of 2 members ({format_ratio(ends[0])} to {format_ratio(ends[1])}); " in output.basis
     assert "stages      raw input" in text.render(report)
 
 

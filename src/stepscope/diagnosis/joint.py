@@ -18,6 +18,7 @@ from stepscope.model.report.step_summary import Throughput
 from stepscope.report.sections.cluster import members
 from stepscope.report.words import BLIND
 from stepscope.tables.findings import Diagnostic
+from stepscope.tables.units import format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -210,7 +211,9 @@ def _stages(every: Sequence[tuple[StageShare, ...]]) -> tuple[StageShare, ...]:
         most = max(told, key=lambda share: share.ratio or 0.0)
         count = len(told) + within
         ratio = sum(share.ratio or 0.0 for share in told) / count
-        basis = f"mean of {count} members; {most.basis}" if count > 1 else most.basis
+        lowest = 0.0 if within else min(share.ratio or 0.0 for share in told)
+        spread = f" ({format_ratio(lowest)} to {format_ratio(most.ratio or 0.0)})" if lowest != most.ratio else ""
+        basis = f"mean of {count} members{spread}; {most.basis}" if count > 1 else most.basis
         means.append(replace(most, ratio=ratio, basis=basis))
     return tuple(means)
 

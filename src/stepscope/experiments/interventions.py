@@ -89,6 +89,16 @@ ALL: tuple[Intervention, ...] = (
     ),
     made(
         "ceiling",
+        "simple-loss",
+        "call",
+        text="Losses of Keras, given to compile or called in a loop, compute the mean square of the model's output.",
+        limits="Functions of a loss that the program calls itself stay (without-lines takes them out), as does a Loss "
+        "that calculates in __call__. What only the loss needs may be dropped from the graph.",
+        lasting="the loss: fewer pairs, fewer casts, one pass over the logits; or a loss of the framework's own",
+        on=KERAS,
+    ),
+    made(
+        "ceiling",
         "no-summaries",
         "callbacks",
         "saving",

@@ -177,3 +177,32 @@ def test_small_kernels(armed: Armed) -> None:
     trial = run(armed, BASE + KERNELS, "small-kernels")
     assert trial.output == "[3, 9, 9, 9, 7, 11]\n", trial.errors
     assert trial.outcome("small-kernels") == ("in-effect", 1, "")
+
+
+LOSSES = """
+calls = []
+def dear(y_true, y_pred):
+    calls.append("dear")
+    return tf.reduce_sum(tf.linalg.expm(tf.matmul(y_pred, y_pred, transpose_b=True))) + 0.0 * y_pred[:, 0]
+class Own(keras.losses.Loss):
+    def call(self, y_true, y_pred):
+        calls.append("own")
+        return tf.square(y_true - y_pred)
+for loss in (dear, Own(), "mse"):
+    made = keras.Sequential([keras.layers.Dense(1)])
+    made.compile("sgd", loss)
+    made.fit(x, y, batch_size=80, epochs=1, verbose=0)
+with tf.GradientTape() as tape:
+    value = keras.losses.BinaryCrossentropy()(y[:4], made(x[:4]))
+gradients = tape.gradient(value, made.trainable_variables)
+print(calls, value.shape, [bool(tf.reduce_any(one != 0)) for one in gradients])
+"""
+
+
+def test_a_simple_loss(armed: Armed) -> None:
+    """Whatever the loss is, a function, a class of the program, a name, or one that a loop calls; gradients stay."""
+    trial = run(armed, BASE + LOSSES, "simple-loss")
+    assert trial.output == "[] () [True, True]\n", trial.errors
+    outcome, count, _ = trial.outcome("simple-loss")
+    assert outcome == "in-effect"
+    assert count >= 4

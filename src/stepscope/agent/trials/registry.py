@@ -37,6 +37,7 @@ FAMILIES = {
     "without-callback": "callbacks",
     "no-validation": "parameters",
     "no-metrics": "parameters",
+    "simple-loss": "simple_loss",
     "no-summaries": "summaries",
     "no-checkpoints": "checkpoints",
     "batch": "batch",
