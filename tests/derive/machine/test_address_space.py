@@ -85,8 +85,8 @@ def test_sizes_hold_every_anonymous_mapping_once() -> None:
 
 def test_faults_growth_and_work_between_two_looks() -> None:
     """Rates are over the time between; the host's counters are what they rose by."""
-    first = look(packed(2), at_s=1, minor_faults=100, major_faults=0, thp_fault_alloc=7, page_table_bytes=1)
-    last = look(packed(4), at_s=3, minor_faults=300, major_faults=2, thp_fault_alloc=10, page_table_bytes=2)
+    first = look(packed(2), at_s=1, minor_faults=100, major_faults=0, thp_fault_alloc=7, thp_new=1, page_table_bytes=1)
+    last = look(packed(4), at_s=3, minor_faults=300, major_faults=2, thp_fault_alloc=10, thp_new=1, page_table_bytes=2)
     said = address_space.build([first, last])
     assert (said.minor_faults_per_s, said.major_faults_per_s) == (100.0, 1.0)
     assert (said.kernel_work, said.work_ns) == ({"thp_fault_alloc": 3}, 2_000_000_000)

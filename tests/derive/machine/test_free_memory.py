@@ -77,20 +77,23 @@ def test_zones_of_a_look() -> None:
 
 def test_page_sizes_between_looks() -> None:
     """Counters are what they rose by, present memory is that of the last look, inherit is the host's mode."""
+    early, late = {"split_deferred": 20}, {"split_deferred": 26}
+    counters = {"anon_fault_alloc": 5, "split": 9, "nr_anon": 70} | early
     first = replace(
         look(packed(1)),
-        page_sizes=[PageSize(bytes=HUGE, mode="inherit", counters={"anon_fault_alloc": 5, "split": 9, "nr_anon": 70})],
+        page_sizes=[PageSize(bytes=HUGE, mode="inherit", counters=counters)],
     )
     last = replace(
         look(packed(1), at_s=9),
         page_sizes=[
             PageSize(bytes=65536, mode="always", counters={"anon_fault_alloc": 5}),
-            PageSize(bytes=HUGE, mode="inherit", counters={"anon_fault_alloc": 8, "split": 9, "nr_anon": 3}),
+            PageSize(bytes=HUGE, mode="inherit", counters={"anon_fault_alloc": 8, "split": 9, "nr_anon": 3} | late),
         ],
     )
     new, known = free_memory.page_sizes(first, last)
     assert (new.allocated, new.denied, new.present_bytes) == (None, None, None)
     assert (known.mode, known.allocated, known.denied, known.split) == ("madvise", 3, None, 0)
+    assert known.split_deferred == 6
     assert known.present_bytes == 3 * HUGE
     (alone,) = free_memory.page_sizes(first, first)
     assert alone.allocated is None

@@ -77,6 +77,7 @@ def test_sums_are_the_kernels() -> None:
         look, sums = stable(pid)
         maps = Path(f"/proc/{pid}/maps").read_text().splitlines()
         status = Path(f"/proc/{pid}/status").read_text()
+    vmstat = Path("/proc/vmstat").read_text().splitlines()
     table = look.mappings
     assert int(table.rss_bytes.sum()) == sums["Rss"]
     assert int(table.anonymous_bytes.sum()) == sums["Anonymous"]
@@ -85,6 +86,7 @@ def test_sums_are_the_kernels() -> None:
     ranges = [tuple(int(part, 16) for part in line.split()[0].split("-")) for line in maps if "[vsyscall]" not in line]
     assert list(zip(table.start.tolist(), table.end.tolist(), strict=True)) == ranges
     assert f"VmPTE:\t{look.counters['page_table_bytes'] >> 10:8} kB" in status
+    assert {line.split()[0] for line in vmstat if line.startswith(("thp_", "compact_"))} <= set(look.counters)
     said = address_space.build([look])
     assert (said.resident_bytes, said.anonymous_bytes, said.mappings) == (sums["Rss"], sums["Anonymous"], len(table))
     assert said.swap_bytes == sums["Swap"]

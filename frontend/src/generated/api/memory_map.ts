@@ -78,6 +78,7 @@ export interface PageSizeUse {
   allocated: number | null;
   denied: number | null;
   split: number | null;
+  split_deferred: number | null;
   present_bytes: number | null;
 }
 

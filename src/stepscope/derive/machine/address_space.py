@@ -99,9 +99,9 @@ def build(
         minor_faults_per_s=faults[0] if faults else None,
         major_faults_per_s=faults[1] if faults else None,
         kernel_work={
-            name: max(0, value - first.counters[name])
+            name: value - first.counters[name]
             for name, value in last.counters.items()
-            if name not in _KEPT and name in first.counters and elapsed > 0
+            if name not in _KEPT and value > first.counters.get(name, value) and elapsed > 0
         },
         work_ns=elapsed,
         free_memory=free_memory.free_memory(last),

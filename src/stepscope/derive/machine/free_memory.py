@@ -75,6 +75,7 @@ def _use(one: PageSize, before: Mapping[str, int], look: MemoryLook) -> PageSize
         allocated=_rise("anon_fault_alloc", before, one.counters),
         denied=_rise("anon_fault_fallback", before, one.counters),
         split=_rise("split", before, one.counters),
+        split_deferred=_rise("split_deferred", before, one.counters),
         present_bytes=None if pages is None else pages * one.bytes,
     )
 

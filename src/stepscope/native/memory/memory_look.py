@@ -30,11 +30,8 @@ if TYPE_CHECKING:
     from stepscope.tables.address_space import MappingTable
 
 THP = Path("/sys/kernel/mm/transparent_hugepage")
-VMSTAT = (
-    *("thp_fault_alloc", "thp_fault_fallback", "thp_collapse_alloc", "thp_collapse_alloc_failed", "thp_split_page"),
-    *("compact_stall", "compact_fail", "compact_success", "compact_migrate_scanned", "compact_daemon_migrate_scanned"),
-)
-"""Counters of the whole host that are kept."""
+VMSTAT = ("thp_", "compact_")
+"""Beginnings of the names of the host's counters that are kept: each kernel has some that the one before had not."""
 MAX_PAGES = 8 << 20
 """Maximum pages of the page map in one look: 64 MiB of it, 32 GiB of memory."""
 MAX_SMAPS_PAGES = 65_536
@@ -146,7 +143,7 @@ def _counters(pid: int) -> dict[str, int]:
     """Totals by name.
 
     For the process ``minor_faults``, ``major_faults``, ``page_table_bytes``, ``huge_pages_allowed`` (0: it was set not
-    to use them); for the host those of ``VMSTAT``, ``khugepaged_collapsed``, ``pressure_ns``.
+    to use them); for the host those whose names begin as in ``VMSTAT``, ``khugepaged_collapsed``, ``pressure_ns``.
     """
     found: dict[str, int] = {}
     stat = _text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
@@ -160,7 +157,7 @@ def _counters(pid: int) -> dict[str, int]:
             found["huge_pages_allowed"] = int(value)
     for line in _text(Path("/proc/vmstat")).splitlines():
         key, _, value = line.partition(" ")
-        if key in VMSTAT:
+        if key.startswith(VMSTAT) and value.isdigit():
             found[key] = int(value)
     collapsed = _number(THP / "khugepaged" / "pages_collapsed")
     if collapsed >= 0:

@@ -20,6 +20,8 @@ _WORK = {
     "thp_fault_fallback": "huge pages denied at faults because none was free",
     "khugepaged_collapsed": "blocks collapsed into huge pages later (khugepaged)",
     "thp_split_page": "huge pages split",
+    "thp_underused_split_page": "huge pages split because most of their bytes were zero",
+    "thp_deferred_split_page": "huge pages that were no longer mapped whole, to be split when memory is short",
     "compact_stall": "stalls of programs that had to compact memory (direct compaction)",
     "compact_migrate_scanned": "pages scanned for compaction",
 }
@@ -176,7 +178,7 @@ def faults(one: MemoryMap) -> str:
 
 def kernel_work(one: MemoryMap) -> str:
     """Kernel work for huge pages in the meantime, on the whole host."""
-    if not one.kernel_work:
+    if not one.work_ns:
         return "unknown: only one snapshot"
     done = [f"{one.kernel_work[name]:,} {text}" for name, text in _WORK.items() if one.kernel_work.get(name)]
     within = f"in {one.work_ns / 1e9:.0f} s, on the whole host"
@@ -198,6 +200,7 @@ def _page_size(size: PageSizeUse) -> str:
             (size.allocated, "allocated at faults"),
             (size.denied, "denied"),
             (size.split, "split"),
+            (size.split_deferred, "to be split when memory is short"),
         )
         if count
     ]

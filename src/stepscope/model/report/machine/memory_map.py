@@ -88,6 +88,9 @@ class PageSizeUse(Struct, frozen=True, kw_only=True):
     """Number of faults that got a smaller size instead."""
     split: int | None = None
     """Number of pages that were split into smaller ones."""
+    split_deferred: int | None = None
+    """Number of pages that were no longer mapped whole, and are split when memory is short; null: not counted by this
+    kernel (before 6.11)."""
     present_bytes: int | None = None
     """Anonymous memory in pages of this size at the newest look; null: not counted by this kernel (before 6.12)."""
 
@@ -174,10 +177,11 @@ class MemoryMap(Struct, frozen=True, kw_only=True):
     """Minor faults per second in the second half of the observed time; null: unknown."""
     major_faults_per_s: float | None = None
     kernel_work: dict[str, int] = msgspec.field(default_factory=dict)
-    """Work of the kernel between the first look and the last, for the whole host: counters of /proc/vmstat,
-    ``khugepaged_collapsed`` (blocks that it made huge), ``pressure_ns``; empty if there was only one look."""
+    """Work of the kernel between the first look and the last, for the whole host: counters of /proc/vmstat that rose,
+    those of huge pages (``thp_``) and of compaction, ``khugepaged_collapsed`` (blocks that it made huge),
+    ``pressure_ns``."""
     work_ns: int = 0
-    """Time between these looks."""
+    """Time between these looks; 0: there was only one."""
     free_memory: tuple[FreeMemory, ...] = ()
     """By zone of the host; empty: unknown."""
     page_sizes: tuple[PageSizeUse, ...] = ()
