@@ -136,13 +136,13 @@ FOUND = {
     ),
     "kineto/resnet50_num_workers_4.pt.trace.json.gz": ("KRN004", "in 32 bits for 46 % of the step"),
     "xplane/gpu-multi-worker.xplane.pb": ("KRN005", "665 kernels a step"),
+    "xplane/tpu-inference.xplane.pb": ("KRN002", "97 % of the step", "in the host's memory", "15 GiB fetched"),
 }
 """What comes first, and parts of its title."""
 BEHIND = {"kineto/resnet50_num_workers_0.pt.trace.json.gz": ["KRN004"]}
 """What is found as well: both files of this training compute in 32 bits on a GPU with tensor cores."""
 CLEAN = (
     "xplane/tf-cpu-input-fixed.xplane.pb",
-    "xplane/tpu-inference.xplane.pb",
     "kineto/torch-cpu-2.13.json.gz",
     "tf1/run_metadata.pb",
 )

@@ -1,7 +1,8 @@
 """Steps wait for copies from the host to the device.
 
 ## What it detects
-Copies from host to device during which the device computes nothing.
+Copies from host to device during which the device computes nothing. Also arrays that a compiled program itself keeps in
+the host's memory (offloading), where the device waits for their copies, to it and back.
 
 ## Why it matters
 The bus is ten to a hundred times slower than the device's memory. Frames sent as 32-bit floats take four times as long
@@ -11,14 +12,17 @@ as the bytes that they were decoded to, and frames larger than the model needs t
 From an op trace with a device's work: `copy_ratio`, share of the steps in copies to the device that no kernel hides;
 `staging_ratio`: the part of it in which the host copies from the program's memory to a pinned buffer, as JAX does;
 `bytes_per_step` and `bytes_per_s`, the rate of the bus, if the trace gives sizes. The line is that of the input's map
-that makes elements at least twice as large (a cast, one-hot rows), by static types and shapes, if there is one.
+that makes elements at least twice as large (a cast, one-hot rows), by static types and shapes, if there is one. Where
+the program offloads, `copy_ratio` is the share in which the device waits in `copy-done` ops between its memory and the
+host's (`S(5)` in their layouts), and `bytes_per_step` the sum of both ways, by types and shapes.
 
 ## Known limits
 Copies hidden by kernels cost nothing and are not counted. Copies within and between devices are not included.
 
 ## Remedy
 Copy while the device computes (`prefetch_to_device`, prefetch as the last stage), send small types (uint8) and convert
-on the device, resize and crop before the copy.
+on the device, resize and crop before the copy. Where the program offloads: keep on the device what fits there, offload
+smaller types and only what is needed late.
 
 ## References
 Training-pipeline analysis (Rand 2020), the case of frames ten times as large; tf.data: prefetch_to_device.
@@ -26,6 +30,7 @@ Training-pipeline analysis (Rand 2020), the case of frames ten times as large; t
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,7 +38,7 @@ from msgspec import Struct
 
 from stepscope.causes.input import unread_input, widened_elements
 from stepscope.derive.numeric import intervals
-from stepscope.derive.optrace.device import device_work
+from stepscope.derive.optrace.device import device_work, host_offload
 from stepscope.derive.optrace.steps import step_parts
 from stepscope.derive.steps_view import StepsView
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
@@ -45,6 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.input.widened_elements import Widening
+    from stepscope.derive.optrace.device.host_offload import Offload
     from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.view import SessionView
     from stepscope.tables.place import Place
@@ -59,6 +65,9 @@ class Params(Struct, frozen=True, kw_only=True):
 
 MIN_UNREAD = Ratio(0.3)
 """Share of the bytes of a batch that no op reads, from which leaving them out is the remedy."""
+WAYS = (device_work.TO_DEVICE, device_work.FROM_DEVICE)
+OFFLOAD = ("copy-to-device", "copy-from-device")
+"""Parts of a step in which a program waits for arrays that it offloads."""
 STAGED_PART = Ratio(0.5)
 """Share of the copies from which it is said that the host's part makes the most of them."""
 _STAGED = (
@@ -78,6 +87,10 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     if trace is None or trace.device < 0:
         return
     ratio, staged = trace.breakdown.ratio(*step_parts.TO_DEVICE), trace.breakdown.ratio("stage-to-device")
+    offloaded = _offloaded(trace)
+    if offloaded and trace.breakdown.ratio(*OFFLOAD) >= params.min_ratio:
+        yield _of_program(view, trace, offloaded, params)
+        return
     if ratio < params.min_ratio:
         return
     sent, seconds = _sent(trace)
@@ -106,6 +119,53 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         ),
         explanation="Only copies that no kernel hides are counted."
         + (f" {_STAGED}" if staged >= STAGED_PART * ratio else ""),
+    )
+
+
+def _offloaded(trace: OpView) -> dict[str, list[tuple[Offload, int]]]:
+    """Copies of arrays in the host's memory for which the device waits, by way; empty if there are none."""
+    of_way = {way: host_offload.rows(trace.trace, trace.device, way, waits=True) for way in WAYS}
+    events, windows = trace.trace.events, trace.periods.windows
+    found = {
+        way: host_offload.what(
+            trace.trace, rows[intervals.overlapping(windows, events.start_ns[rows], events.end_ns[rows])]
+        )
+        for way, rows in of_way.items()
+    }
+    return {way: copied for way, copied in found.items() if copied}
+
+
+def _of_program(view: SessionView, trace: OpView, copied: dict[str, list[tuple[Offload, int]]], params: Params) -> Seen:
+    """A program that keeps arrays in the host's memory, and waits for them."""
+    ratio, steps = trace.breakdown.ratio(*OFFLOAD), max(1, len(trace.periods))
+    sizes = {way: sum(one.bytes * count for one, count in copied.get(way, ())) / steps for way in WAYS}
+    arrays = Counter[str]()
+    for one, count in (pair for every in copied.values() for pair in every):
+        arrays[one.array] += one.bytes * count
+    largest = arrays.most_common(1)[0][0]
+    return Seen(
+        title=f"the device waits {format_ratio(ratio)} of the step for arrays that the program keeps in the host's "
+        f"memory: {format_bytes(sizes[device_work.TO_DEVICE])} fetched and "
+        f"{format_bytes(sizes[device_work.FROM_DEVICE])} put back a step, most of it as {largest}",
+        confidence=0.9,
+        introduced_stage="model building",
+        where=op_places.of_steps(view),
+        evidence=(
+            trace_evidence.evidence(trace, "copy_ratio", ratio, "ratio", params.min_ratio),
+            trace_evidence.evidence(trace, "bytes_per_step", sum(sizes.values()), "bytes"),
+            trace_evidence.steps(trace),
+        ),
+        cost=cost_of(view, ratio, low=0.0, high=ratio),
+        remedies=(
+            Remedy(
+                id="keep-on-device",
+                text="keep on the device what fits there: memory kind device in its sharding, no offloading policy",
+            ),
+            Remedy(id="smaller-offload", text=f"offload smaller types, and less: {largest} makes most of the bytes"),
+            Remedy(id="more-work-per-fetch", text="compute more with each array that is fetched, to hide the next one"),
+        ),
+        explanation="The device waits in copy-done ops, whose layouts say that one end is the host's memory, and "
+        "computes nothing meanwhile. The cost is the most that keeping the arrays on the device can save.",
     )
 
 

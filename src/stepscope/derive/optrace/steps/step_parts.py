@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.numeric import intervals
-from stepscope.derive.optrace.device import device_work, launch_times
+from stepscope.derive.optrace.device import device_work, host_offload, launch_times
 from stepscope.derive.optrace.host import activity, thread_pieces
 from stepscope.derive.optrace.host.activity import Activity
 from stepscope.derive.optrace.steps.traced_steps import StepKind
@@ -196,8 +196,8 @@ def _device_layers(trace: OpTrace, launches: Launches) -> dict[str, Intervals]:
         "device-gap": launch_times.queued_gaps(launches),
         "device-compute": device_work.busy(trace, device, Category.KERNEL, Category.OP),
         "collective": device_work.busy(trace, device, Category.COLLECTIVE),
-        "copy-to-device": device_work.when(trace, device_work.copies(trace, device, device_work.TO_DEVICE)),
-        "copy-from-device": device_work.when(trace, device_work.copies(trace, device, device_work.FROM_DEVICE)),
+        "copy-to-device": _copied(trace, device, device_work.TO_DEVICE),
+        "copy-from-device": _copied(trace, device, device_work.FROM_DEVICE),
         "stage-to-device": device_work.when(trace, device_work.staged(trace, device_work.TO_DEVICE)),
         "stage-from-device": device_work.when(trace, device_work.staged(trace, device_work.FROM_DEVICE)),
         "copy-on-device": device_work.busy(trace, device, Category.COPY),
@@ -210,6 +210,12 @@ def _device_layers(trace: OpTrace, launches: Launches) -> dict[str, Intervals]:
     if waits:
         found["device-wait"] = device_work.when(trace, np.concatenate(waits))
     return found
+
+
+def _copied(trace: OpTrace, device: int, way: str) -> Intervals:
+    """Times of the copies that the host asks for, and of those that the program makes of arrays that it offloads."""
+    made = (device_work.copies(trace, device, way), host_offload.rows(trace, device, way))
+    return device_work.when(trace, np.concatenate(made))
 
 
 def _host_layers(trace: OpTrace, periods: Periods, domain: Domain) -> dict[str, Intervals]:
