@@ -1,0 +1,150 @@
+"""Which kind of work a stack sample is in, by the library's functions on it, else by the calls of the user's line.
+
+A function in C has no frame: of ``pickle.loads(blob)`` the user's line is the innermost. Its kind then rests on the
+line's source, and only where all of its calls of a known kind are of one kind.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from typing import TYPE_CHECKING, Literal
+
+from stepscope.derive.python import loop_source, stack_samples
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from stepscope.derive.python.stack_samples import Sample, Spot
+
+    SourceOf = Callable[[str], str | None]
+
+WorkKind = Literal[
+    "",
+    "choice",
+    "concatenate",
+    "copy",
+    "csv",
+    "deflate",
+    "format",
+    "hash",
+    "image",
+    "inflate",
+    "json",
+    "list",
+    "log",
+    "npy",
+    "open",
+    "pandas",
+    "pickle",
+    "regex",
+    "request",
+    "sort",
+    "sql",
+    "unzip",
+]
+"""``unzip``: unpacks a member of an archive; ``npy``: reads a file of NumPy; ``list``: lists a folder."""
+
+_FILES: tuple[tuple[str, WorkKind], ...] = (
+    (r"/zipfile(\.py|/)", "unzip"),
+    (r"/(gzip|_compression|lzma|bz2|zlib)\.py$", "inflate"),
+    (r"/json/(decoder|scanner|__init__)\.py$", "json"),
+    (r"-packages/PIL/", "image"),
+    (r"-packages/pandas/io/", "csv"),
+    (r"-packages/pandas/", "pandas"),
+    (r"/(http/client|urllib/request|ssl)\.py$", "request"),
+    (r"-packages/(requests|urllib3|httpx)/", "request"),
+    (r"/logging/\w+\.py$", "log"),
+    (r"/(re/__init__|re)\.py$", "regex"),
+    (r"/sqlite3/", "sql"),
+    (r"/csv\.py$", "csv"),
+    (r"/copy\.py$", "copy"),
+    (r"/pickle\.py$", "pickle"),
+    (r"-packages/numpy/lib/(_npyio_impl|npyio|format|_format_impl)\.py$", "npy"),
+    (r"/(glob|fnmatch)\.py$", "list"),
+)
+"""Files of libraries, and what a sample in them does. Of several on one stack the innermost counts: an archive that
+NumPy reads is unpacked."""
+_SORTS = frozenset({"sort", "argsort", "sorted", "lexsort"})
+_BY_NAME: dict[str, WorkKind] = {
+    **dict.fromkeys(_SORTS, "sort"),
+    **dict.fromkeys(("concatenate", "vstack", "hstack"), "concatenate"),
+    **dict.fromkeys(("hexdigest", "digest", "md5", "sha1", "sha256", "sha512", "blake2b"), "hash"),
+    **dict.fromkeys(("execute", "executemany", "fetchone", "fetchall"), "sql"),
+    **dict.fromkeys(("findall", "finditer"), "regex"),
+    "deepcopy": "copy",
+}
+"""Last names of calls in C that say by themselves what they do."""
+_BY_PATH: dict[str, WorkKind] = {
+    **dict.fromkeys(("pickle.loads", "pickle.load"), "pickle"),
+    **dict.fromkeys(("json.loads", "json.load"), "json"),
+    **dict.fromkeys(("zlib.decompress", "gzip.decompress", "bz2.decompress", "lzma.decompress"), "inflate"),
+    **dict.fromkeys(("zlib.compress", "gzip.compress", "bz2.compress", "lzma.compress"), "deflate"),
+    **dict.fromkeys(("np.append", "numpy.append"), "concatenate"),
+    **dict.fromkeys(("re.sub", "re.split", "re.match", "re.search"), "regex"),
+    **dict.fromkeys(("os.listdir", "os.scandir", "glob.glob"), "list"),
+    **dict.fromkeys(("open", "os.open"), "open"),
+}
+"""The same for calls as the source writes them."""
+
+
+def of(sample: Sample, source_of: SourceOf) -> WorkKind:
+    """The kind of work; "" if it is not known.
+
+    Args:
+        sample: the sample.
+        source_of: the text of a user's file, None if it is not known.
+    """
+    below = [frame for frame in sample.below_user() if not stack_samples.is_agent(frame.file)]
+    for frame in reversed(below):
+        path = frame.file.replace("\\", "/")
+        found = next((kind for pattern, kind in _FILES if re.search(pattern, path)), None)
+        if found is not None:
+            return "deflate" if found == "inflate" and "write" in frame.function.lower() else found
+    if below and any(frame.function.rpartition(".")[2] in _SORTS for frame in below):
+        return "sort"
+    culprit = sample.culprit
+    return at_line(culprit, source_of) if culprit is not None and not below else ""
+
+
+def at_line(spot: Spot, source_of: SourceOf) -> WorkKind:
+    """The kind of work that the calls of a line do, by its source; "" if they are of none or of several kinds."""
+    source = source_of(spot.file)
+    return _at_line(source, spot.line) if source else ""
+
+
+@functools.lru_cache(maxsize=256)
+def _at_line(source: str, line: int) -> WorkKind:
+    tree = loop_source.parsed(source)
+    kinds = set(_kinds(tree, line)) - {""} if tree is not None else set[WorkKind]()
+    return kinds.pop() if len(kinds) == 1 else ""
+
+
+def _kinds(tree: ast.Module, line: int) -> Iterator[WorkKind]:
+    for node in ast.walk(tree):
+        first = getattr(node, "lineno", 0)
+        if not first <= line <= (getattr(node, "end_lineno", None) or first):
+            continue
+        if isinstance(node, ast.Call):
+            yield _of_call(node)
+        elif isinstance(node, ast.JoinedStr) or (isinstance(node, ast.BinOp) and _fills_text(node)):
+            yield "format"
+
+
+def _fills_text(node: ast.BinOp) -> bool:
+    return isinstance(node.op, ast.Mod) and _is_text(node.left)
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _of_call(call: ast.Call) -> WorkKind:
+    path = ast.unparse(call.func) if isinstance(call.func, ast.Name | ast.Attribute) else ""
+    name = path.rpartition(".")[2]
+    if name == "choice":
+        return "choice" if any(one.arg == "p" for one in call.keywords) else ""
+    if name == "format" and isinstance(call.func, ast.Attribute) and _is_text(call.func.value):
+        return "format"
+    return _BY_PATH.get(path) or _BY_NAME.get(name, "")

@@ -1,0 +1,76 @@
+"""Which kind of work a stack is in."""
+
+from __future__ import annotations
+
+import pytest
+
+from stepscope.derive.python import library_work
+from stepscope.derive.python.stack_samples import Sample, Spot
+
+FILE = "/job/train.py"
+LIBRARY = "/usr/lib/python3.11/"
+SOURCE = """\
+first = pickle.loads(blob)
+index = np.argsort(scores)[-32:]
+rows = np.concatenate([rows, more])
+drawn = np.random.choice(9, 4, p=weights)
+drawn = np.random.choice(9, 4)
+text = " ".join("%.3f" % one for one in values)
+both = hashlib.md5(pickle.dumps(sorted(values)))
+row = base.execute(
+    query).fetchone()
+total = one + two
+seen.append(one)
+"""
+
+
+def sample(line: int, *below: tuple[str, str]) -> Sample:
+    """A stack whose user's line calls functions of libraries, the outermost first."""
+    mine = Spot(file=FILE, function="<module>", line=line, own=True)
+    frames = (Spot(file=file, function=function, line=9, own=False) for file, function in below)
+    return Sample(at=1, weight_ns=1, component="other-python", frames=(mine, *frames))
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        (1, "pickle"),
+        (2, "sort"),
+        (3, "concatenate"),
+        (4, "choice"),
+        (5, ""),
+        (6, "format"),
+        (7, ""),
+        (8, "sql"),
+        (9, "sql"),
+        (10, ""),
+        (11, ""),
+        (99, ""),
+    ],
+)
+def test_c_code_is_of_the_kind_that_its_lines_calls_have(line: int, kind: str) -> None:
+    """A line whose calls are of several kinds, or of none, has none."""
+    assert library_work.of(sample(line), lambda _: SOURCE) == kind
+    assert library_work.of(sample(line), lambda _: None) == ""
+
+
+@pytest.mark.parametrize(
+    ("below", "kind"),
+    [
+        (
+            [("/x/site-packages/numpy/lib/_npyio_impl.py", "NpzFile.__getitem__"), (f"{LIBRARY}zipfile.py", "_read1")],
+            "unzip",
+        ),
+        ([("/x/site-packages/numpy/lib/_npyio_impl.py", "load")], "npy"),
+        ([(f"{LIBRARY}json/__init__.py", "load"), (f"{LIBRARY}gzip.py", "GzipFile.read")], "inflate"),
+        ([(f"{LIBRARY}gzip.py", "GzipFile.write")], "deflate"),
+        ([("/x/site-packages/PIL/Image.py", "Image.resize")], "image"),
+        ([("/x/site-packages/pandas/core/indexing.py", "_iLocIndexer.__getitem__")], "pandas"),
+        ([("/x/site-packages/numpy/_core/fromnumeric.py", "argsort")], "sort"),
+        ([("/x/site-packages/other/thing.py", "work")], ""),
+        ([("/run/stepscope/agent/core/patches.py", "wrapper")], "pickle"),
+    ],
+)
+def test_the_innermost_known_library_says_the_kind(below: list[tuple[str, str]], kind: str) -> None:
+    """What the line's source calls matters only where no library has a frame; a wrapper of ours is no library."""
+    assert library_work.of(sample(1, *below), lambda _: SOURCE) == kind
