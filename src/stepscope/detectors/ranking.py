@@ -25,13 +25,16 @@ def rank(finding: Finding) -> tuple[int, bool, float, str]:
 
 
 def meet(one: Finding, other: Finding) -> bool:
-    """Whether the first place of a finding, or its function, is among the other finding's places."""
+    """Whether the first place of a finding, or its function, is among the other finding's places. The lines of a script
+    outside of its functions are not one function.
+    """
     if not one.where:
         return False
     first = one.where[0]
     end = first.end_line or first.line
+    named = first.function not in {"", "<module>"}
     return any(
         p.file == first.file
-        and ((p.line <= end and first.line <= (p.end_line or p.line)) or (p.function == first.function != ""))
+        and ((p.line <= end and first.line <= (p.end_line or p.line)) or (named and p.function == first.function))
         for p in other.where
     )

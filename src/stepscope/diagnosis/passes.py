@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepscope.detectors import base, registry
-from stepscope.diagnosis import capture_account, death, exclusive, known_defects, proofs, proven, settle
+from stepscope.diagnosis import capture_account, death, exclusive, known_defects, proofs, proven, reasons, settle
 from stepscope.model.report.report import SourceCheck
 from stepscope.tables.errors import DamagedError
 from stepscope.tables.findings import Diagnostic
@@ -116,6 +116,10 @@ def _settled(found: Diagnosis, facts: Facts) -> Diagnosis:
     )
 
 
+def _with_reasons(found: Diagnosis, facts: Facts) -> Diagnosis:
+    return replace(found, findings=reasons.annotated(found.findings, facts.view))
+
+
 def _with_captures(found: Diagnosis, facts: Facts) -> Diagnosis:
     return replace(found, findings=capture_account.annotated(found.findings, facts.view.session.manifest))
 
@@ -138,6 +142,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("a claim that another finding proves is left out", _without_doubles),
     ("what is found at the line where the job died names its cause", _with_deaths),
     ("parts of the wall time are settled by findings; general detectors speak of the rest", _settled),
+    ("findings say what their lines do", _with_reasons),
     ("evidence of captures has their cost", _with_captures),
     ("of several findings about the same time each has what it alone saves", _with_shared_time),
     ("the first trial that proves a remedy is offered", _with_proofs),

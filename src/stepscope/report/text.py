@@ -172,7 +172,8 @@ def _finding(number: int, finding: Finding, width: int) -> list[Line]:
     if finding.remedies:
         cost += f"{SEPARATOR if cost else ''}remedy: {words.printable(finding.remedies[0].text)}"
     rule = f"(stepscope rule {words.printable(finding.code)})".replace(" ", NO_BREAK)
-    texts = [f"{cost} {rule}"]
+    texts = [f"does: {words.printable(finding.does.text)}"] if finding.does is not None else []
+    texts.append(f"{cost} {rule}")
     proof = next((r.what_if for r in finding.remedies if r.what_if is not None), None)
     if proof is not None:
         texts.append(f"{words.proof_word(finding)}: {words.printable(proof)}")

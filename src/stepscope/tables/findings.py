@@ -139,6 +139,41 @@ class Remedy(Struct, frozen=True, kw_only=True):
     """Command that shows the edit, from the job's working directory, if the checker can make it."""
 
 
+class LinePart(Struct, frozen=True, kw_only=True):
+    """A part of the time of a finding's lines. Shares are of their sampled time."""
+
+    kind: str
+    """Kind of the work: "unzip", "sort" ...; "" if it is not known."""
+    entry: str
+    """The library's function that the lines call; "": the lines themselves, or C code, which has no frame."""
+    innermost: str
+    """The innermost Python function in most of this part; "" if it is ``entry``."""
+    ratio: float
+    low: float
+    high: float
+
+
+class LineWork(Struct, frozen=True, kw_only=True):
+    """What a finding's lines do, by the stacks sampled below them."""
+
+    text: str
+    """All of it as a sentence."""
+    short: str
+    """The reason in a few words; "" if no part of the time has one."""
+    samples: int
+    """Stack samples on the lines, the basis of the shares."""
+    parts: tuple[LinePart, ...] = ()
+    """The largest first."""
+    ran_ratio: float | None = None
+    """Share of the time on a CPU; null if it is not known."""
+    function_calls_per_step: float | None = None
+    """Calls of their function, where each is recorded."""
+    calls_per_step: float | None = None
+    """System calls that read or write, of all lines of the thread, by the kernel's counters. Null if not counted."""
+    bytes_per_step: float | None = None
+    """Bytes that these calls moved."""
+
+
 class Finding(Struct, frozen=True, kw_only=True):
     """One cause of lost time, with its evidence and its cost."""
 
@@ -158,6 +193,8 @@ class Finding(Struct, frozen=True, kw_only=True):
     remedies: tuple[Remedy, ...] = ()
     explanation: str = ""
     """Explanation of two or three sentences beyond the title, for the long report."""
+    does: LineWork | None = None
+    """What the lines of the first place do; null where too few stacks show it."""
     origin: Origin = "run"
     """Origin. A static finding in a run's report has the cost measured at its lines; a joined one the detector's."""
     related_codes: tuple[str, ...] = ()

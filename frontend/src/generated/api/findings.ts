@@ -36,9 +36,30 @@ export interface Finding {
   cost: Cost;
   remedies: Remedy[];
   explanation: string;
+  does: LineWork | null;
   origin: "joined" | "run" | "static";
   related_codes: string[];
   seen: boolean | null;
+}
+
+export interface LinePart {
+  kind: string;
+  entry: string;
+  innermost: string;
+  ratio: number;
+  low: number;
+  high: number;
+}
+
+export interface LineWork {
+  text: string;
+  short: string;
+  samples: number;
+  parts: LinePart[];
+  ran_ratio: number | null;
+  function_calls_per_step: number | null;
+  calls_per_step: number | null;
+  bytes_per_step: number | null;
 }
 
 export interface Remedy {

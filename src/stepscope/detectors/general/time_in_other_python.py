@@ -19,7 +19,8 @@ PyTorch the forward pass, the backward pass and the optimizer are parts of the s
 ## Known limits
 Reported only where no specific finding explains the time. Lines rest on stack samples, 20 a second: a run of a few
 seconds names only large parts. What the code is for is not known. Where it is known what the thread waits for, that is
-GEN014.
+GEN014. It is information, unless a function that the loop calls has a fifth of the time, or a line three tenths
+(docs/decisions/0120).
 
 ## Remedy
 Do the work on whole arrays, less often, or in another thread; or put it into the compiled step. Where the thread waits:

@@ -32,12 +32,21 @@ def title(finding: Finding, room: int = MOST) -> str:
     room = min(room, MOST)
     where = at(finding.where[0]) if finding.where else ""
     said = words.printable(finding.title)
+    if finding.does is not None and finding.does.short:
+        return _with_reason(said, words.printable(finding.does.short), where, room)
     whole = statement(said, room)
     if not where or re.search(rf"{re.escape(where)}(?!\d)", whole):
         return whole
     ends = [f", {INSTANCE}{where}"] if verdict.is_general(finding) else []
     shown = [f"{statement(said, room - cell_len(end))}{end}" for end in (*ends, f", {where}")]
     return next((one for one in shown if CUT not in one), shown[-1])
+
+
+def _with_reason(said: str, reason: str, where: str, room: int) -> str:
+    """``a sort of whole arrays, train.py:33``, behind what the title says first where that fits."""
+    end = f"{reason}, {where}"
+    head = statement(said, room - cell_len(end) - 2)
+    return statement(end, room) if CUT in head else f"{head}: {end}"
 
 
 def at(place: Place) -> str:

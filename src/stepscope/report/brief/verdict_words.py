@@ -92,13 +92,18 @@ def _held(report: Report, finding: Finding) -> str:
     waits = shares["input-wait"]
     if finding.pipeline_stage in INPUT and waits >= max(MIN_HELD, cost.ratio * MIN_PART):
         bound = kind if waits == max(shares.values()) else PARTLY
-        return f"{bound}: {words.percent(waits)} % of step time waits for {where or 'its input'}."
+        return f"{bound}: {words.percent(waits)} % of step time waits for {where or 'its input'}{_reason(finding)}."
     if cost.basis == "unknown":
         return _sentence(titles.title(finding))
     share = f"{words.percent(cost.ratio)} % of {_whole(finding)}"
     if kind is None or not where or finding.pipeline_stage in INPUT or cost.ratio < MIN_HELD:
         return f"{_sentence(titles.title(finding))} Cost: {share}."
-    return f"{kind}: {share} goes to {where}."
+    return f"{kind}: {share} goes to {where}{_reason(finding)}."
+
+
+def _reason(finding: Finding) -> str:
+    """`` (parsing of JSON, below load)``: what its lines do, where that is known."""
+    return f" ({words.printable(finding.does.short)})" if finding.does is not None and finding.does.short else ""
 
 
 def culprit(finding: Finding) -> str:
@@ -152,6 +157,6 @@ def _most(report: Report) -> str:
 
 def _sentence(said: str) -> str:
     """With a capital, unless it begins with a name of the program's, and a full stop."""
-    first = said.split(" ", 1)[0]
+    first = said.split(" ", 1)[0].rstrip(",")
     name = not first.isalpha()
     return f"{said[:1] if name else said[:1].upper()}{said[1:].rstrip('.')}."

@@ -1,0 +1,126 @@
+"""What the lines of findings do, and the line that no finding explains (docs/decisions/0120).
+
+A general finding about much of the step is information, because what can be saved is not known. Where its line is the
+largest thing that the report has to say, it is no information: it is said first, at the level of its time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from stepscope.causes.general import waits, work_at_places
+from stepscope.derive import steps_view, unmeasured
+from stepscope.detectors import base
+from stepscope.detectors.ranking import meet
+from stepscope.detectors.shared import line_words
+from stepscope.diagnosis import settle
+from stepscope.model.report.components import REF, Trait, components_with
+from stepscope.report.sections import turns
+from stepscope.tables.units import format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stepscope.causes.general.work_at_places import WorkThere
+    from stepscope.derive.steps_view import StepsView
+    from stepscope.derive.view import SessionView
+    from stepscope.tables.findings import Finding, LineWork
+    from stepscope.tables.place import Place
+
+ALONE = 0.10
+"""Share of the steady wall time from which a line is a finding, if nothing else is above information: as of slow Python
+in the loop."""
+ALWAYS = 0.30
+"""The same whatever else is found: the issue's bound."""
+MOST_PLACES = 4
+"""Of a general finding, that are looked at."""
+REST = frozenset({"time-in-callbacks", "time-in-input-wait", "time-in-other-python"})
+"""General findings whose lines are the user's Python."""
+PIPELINE = frozenset({"python-function-in-pipeline", "python-generator-input"})
+PYTHON = (
+    REST
+    | PIPELINE
+    | {
+        "data-loader-wait",
+        "periodic-stall",
+        "python-input-in-loop",
+        "rising-step-time",
+        "slow-callback",
+        "slow-python-in-loop",
+    }
+)
+"""Findings whose first place is Python of the user's."""
+
+
+def annotated(findings: Sequence[Finding], view: SessionView) -> tuple[Finding, ...]:
+    """The findings in their order, those about lines of Python with what these do."""
+    steps = steps_view.of(view)
+    if steps is None:
+        return tuple(findings)
+    above = [one for one in findings if one.severity not in {"info", "ask"}]
+    found = (_with(steps, one, above) for one in findings)
+    return tuple(sorted(found, key=base.rank))
+
+
+def _with(view: StepsView, finding: Finding, above: Sequence[Finding]) -> Finding:
+    """``above``: the findings above information."""
+    component = settle.subject(finding, REF) if finding.name in REST else ""
+    if finding.name not in PYTHON or not finding.where or component in components_with(Trait.TORCH):
+        return finding
+    for place in finding.where[:MOST_PLACES] if component else ():
+        found = work_at_places.of(view, place, component)
+        if found is not None and not _explained(view, finding, found, place, above):
+            return _raised(view, finding, found, place)
+    found = work_at_places.of(view, finding.where[0], component)
+    return _unseen(view, finding) if found is None else _with_work(view, finding, found)
+
+
+def _with_work(view: StepsView, finding: Finding, found: WorkThere) -> Finding:
+    """With what the lines of its first place do."""
+    does = line_words.work(found.work, waits.rates(view) if found.own_thread else None, found.calls)
+    better = line_words.remedy(found.work)
+    remedies = finding.remedies if better is None else (better, *finding.remedies)
+    return replace(finding, does=does, explanation=_said(finding, does), remedies=remedies)
+
+
+def _raised(view: StepsView, finding: Finding, found: WorkThere, place: Place) -> Finding:
+    """At the level of the time on one of its places, which comes first."""
+    share = _share(finding, found)
+    cost = base.cost_of(view, share, low=0.0, high=max(share, finding.cost.high), basis="modelled")
+    raised = replace(finding, severity=base.severity_of(share), cost=cost)
+    if place != finding.where[0]:
+        where = (place, *(other for other in finding.where if other != place))
+        short = line_words.work(found.work, None, 0.0).short
+        title = f"line {place.line} takes {format_ratio(share)} of the step time{f': {short}' if short else ''}"
+        raised = replace(raised, where=where, title=title)
+    return turns.weighed(view, _with_work(view, raised, found))
+
+
+def _share(finding: Finding, found: WorkThere) -> float:
+    """Of the steady wall time: on the line; of a wait for another thread's line, the wait."""
+    return found.share if found.own_thread else finding.cost.high
+
+
+def _unseen(view: StepsView, finding: Finding) -> Finding:
+    """With what the source of a function of the pipeline calls for: its thread is seldom seen."""
+    if finding.name not in PIPELINE:
+        return finding
+    does = line_words.unseen(work_at_places.by_source(view, finding.where[0]))
+    return replace(finding, does=does, explanation=_said(finding, does))
+
+
+def _said(finding: Finding, does: LineWork) -> str:
+    return " ".join(filter(None, (finding.explanation, f"What its lines do: {does.text}.")))
+
+
+def _explained(view: StepsView, finding: Finding, found: WorkThere, place: Place, above: Sequence[Finding]) -> bool:
+    """Whether a place needs no higher level: another finding explains it, it is small, or a framework's own time."""
+    if finding.name not in REST or finding.severity != "info" or finding.cost.basis != "unknown":
+        return True
+    share = _share(finding, found)
+    if share < (ALWAYS if above else ALONE) or any(meet(replace(finding, where=(place,)), other) for other in above):
+        return True
+    reason = line_words.is_known(found.work)
+    return not reason and (share < ALWAYS or found.work.framework or bool(unmeasured.framework(view)))
