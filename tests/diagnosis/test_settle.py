@@ -113,7 +113,8 @@ def test_a_loss_with_a_place_is_not_explained_by_a_slow_machine(
 ) -> None:
     """Other processes that slow everything explain time without a place; a wait with a place stands all the same.
 
-    Page faults are the job's own: they explain what its ops take, whoever returns the memory.
+    Page faults are the job's own: they explain what its ops take, whoever returns the memory. They do not say why a
+    line of Python takes long.
     """
     anatomy = parts(call=0.4, other_python=0.6)
     machine = msgspec.structs.replace(finding(0.8, code="CFG001"), cause=cause)
@@ -121,6 +122,8 @@ def test_a_loss_with_a_place_is_not_explained_by_a_slow_machine(
     assert explained["other-python"].share == pytest.approx(0.8)
     general = finding(0.5, "component:other-python", code="GEN014", severity=severity)
     assert [f.code for f in settle.kept([general], explained, anatomy, 1.0)] == kept
+    line = msgspec.structs.replace(general, name="time-in-other-python")
+    assert bool(settle.kept([line], explained, anatomy, 1.0)) == (severity != "info")
 
 
 @pytest.mark.parametrize(("share", "kept"), [(0.19, 0), (0.21, 1)])

@@ -15,9 +15,7 @@ from stepscope.derive import steps_view, unmeasured
 from stepscope.detectors import base
 from stepscope.detectors.ranking import meet
 from stepscope.detectors.shared import line_words
-from stepscope.diagnosis import settle
 from stepscope.model.report.components import REF, Trait, components_with
-from stepscope.report.sections import turns
 from stepscope.tables.units import format_ratio
 
 if TYPE_CHECKING:
@@ -57,24 +55,40 @@ PYTHON = (
 def annotated(findings: Sequence[Finding], view: SessionView) -> tuple[Finding, ...]:
     """The findings in their order, those about lines of Python with what these do."""
     steps = steps_view.of(view)
-    if steps is None:
-        return tuple(findings)
-    above = [one for one in findings if one.severity not in {"info", "ask"}]
-    found = (_with(steps, one, above) for one in findings)
-    return tuple(sorted(found, key=base.rank))
+    return tuple(findings) if steps is None else tuple(_with(steps, one) for one in findings)
 
 
-def _with(view: StepsView, finding: Finding, above: Sequence[Finding]) -> Finding:
-    """``above``: the findings above information."""
-    component = settle.subject(finding, REF) if finding.name in REST else ""
-    if finding.name not in PYTHON or not finding.where or component in components_with(Trait.TORCH):
+def raised(general: Sequence[Finding], view: SessionView, specific: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The general findings, those about a line that nothing explains at the level of its time.
+
+    Args:
+        general: what the general detectors found.
+        view: the session.
+        specific: the findings of specific detectors and of the source.
+    """
+    steps = steps_view.of(view)
+    above = [one for one in (*specific, *general) if one.severity not in {"info", "ask"}]
+    return tuple(general) if steps is None else tuple(_raised(steps, one, above) for one in general)
+
+
+def subject(finding: Finding, prefix: str) -> str:
+    """The component or phase that a finding's first evidence about one names; "" for none."""
+    refs = (ref for evidence in finding.evidence for ref in evidence.refs)
+    return next((ref.removeprefix(prefix) for ref in refs if ref.startswith(prefix)), "")
+
+
+def _with(view: StepsView, finding: Finding) -> Finding:
+    component = _component(finding)
+    if component is None or not finding.where:
         return finding
-    for place in finding.where[:MOST_PLACES] if component else ():
-        found = work_at_places.of(view, place, component)
-        if found is not None and not _explained(view, finding, found, place, above):
-            return _raised(view, finding, found, place)
     found = work_at_places.of(view, finding.where[0], component)
     return _unseen(view, finding) if found is None else _with_work(view, finding, found)
+
+
+def _component(finding: Finding) -> str | None:
+    """The component whose time on a finding's lines counts, "" for all; None where its lines are no Python."""
+    component = subject(finding, REF) if finding.name in REST else ""
+    return None if finding.name not in PYTHON or component in components_with(Trait.TORCH) else component
 
 
 def _with_work(view: StepsView, finding: Finding, found: WorkThere) -> Finding:
@@ -85,17 +99,28 @@ def _with_work(view: StepsView, finding: Finding, found: WorkThere) -> Finding:
     return replace(finding, does=does, explanation=_said(finding, does), remedies=remedies)
 
 
-def _raised(view: StepsView, finding: Finding, found: WorkThere, place: Place) -> Finding:
+def _raised(view: StepsView, finding: Finding, above: Sequence[Finding]) -> Finding:
+    """``above``: the findings above information."""
+    component = _component(finding)
+    if not component or finding.severity != "info" or finding.cost.basis != "unknown":
+        return finding
+    for place in finding.where[:MOST_PLACES]:
+        found = work_at_places.of(view, place, component)
+        if found is not None and not _explained(view, finding, found, place, above):
+            return _at_level(view, finding, found, place)
+    return finding
+
+
+def _at_level(view: StepsView, finding: Finding, found: WorkThere, place: Place) -> Finding:
     """At the level of the time on one of its places, which comes first."""
     share = _share(finding, found)
     cost = base.cost_of(view, share, low=0.0, high=max(share, finding.cost.high), basis="modelled")
-    raised = replace(finding, severity=base.severity_of(share), cost=cost)
-    if place != finding.where[0]:
-        where = (place, *(other for other in finding.where if other != place))
-        short = line_words.work(found.work, None, 0.0).short
-        title = f"line {place.line} takes {format_ratio(share)} of the step time{f': {short}' if short else ''}"
-        raised = replace(raised, where=where, title=title)
-    return turns.weighed(view, _with_work(view, raised, found))
+    if place == finding.where[0]:
+        return replace(finding, severity=base.severity_of(share), cost=cost)
+    where = (place, *(other for other in finding.where if other != place))
+    short = line_words.work(found.work, None, 0.0).short
+    title = f"line {place.line} takes {format_ratio(share)} of the step time{f': {short}' if short else ''}"
+    return replace(finding, severity=base.severity_of(share), cost=cost, where=where, title=title)
 
 
 def _share(finding: Finding, found: WorkThere) -> float:
@@ -117,8 +142,6 @@ def _said(finding: Finding, does: LineWork) -> str:
 
 def _explained(view: StepsView, finding: Finding, found: WorkThere, place: Place, above: Sequence[Finding]) -> bool:
     """Whether a place needs no higher level: another finding explains it, it is small, or a framework's own time."""
-    if finding.name not in REST or finding.severity != "info" or finding.cost.basis != "unknown":
-        return True
     share = _share(finding, found)
     if share < (ALWAYS if above else ALONE) or any(meet(replace(finding, where=(place,)), other) for other in above):
         return True

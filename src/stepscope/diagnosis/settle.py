@@ -16,7 +16,7 @@ from stepscope.causes.general import phase_lines, spent_lines
 from stepscope.causes.graph import op_limits
 from stepscope.derive import job_framework, steps_view
 from stepscope.detectors import base, registry
-from stepscope.diagnosis import asks, exclusive, proven
+from stepscope.diagnosis import asks, exclusive, proven, reasons
 from stepscope.model.report.components import COMPONENTS, REF
 from stepscope.model.report.ledger import ONCE
 from stepscope.report.sections import turns
@@ -66,12 +66,15 @@ class ExplainedTime(Struct):
     """Part of that share for each code."""
     everywhere: float = 0.0
     """Part of that share by findings about a slow machine, such as other processes on it."""
+    nowhere: float = 0.0
+    """Part of that share by others that name no line, such as page faults of memory that anything may return."""
 
-    def add(self, code: str, share: float, *, everywhere: bool = False) -> None:
+    def add(self, code: str, share: float, *, everywhere: bool = False, nowhere: bool = False) -> None:
         """Counts a finding; all of them explain at most everything."""
         added = min(share, 1.0 - self.share)
         self.share += added
         self.everywhere += added if everywhere else 0.0
+        self.nowhere += added if nowhere else 0.0
         self.codes[code] = self.codes.get(code, 0.0) + added
 
     @property
@@ -120,6 +123,7 @@ def build(
     explained = of_components(specific, anatomy, lines)
     found, outcomes, failures = base.run(registry.GENERAL, view)
     phases = _of_phases(view, ledger, specific)
+    found = reasons.raised(found, view, specific)
     general = kept(found, {**phases, **explained}, anatomy, _steps_ratio(ledger))
     codes = {finding.code for finding in general}
     every = [*specific, *general, *asks.one(proven.open_questions(checked, specific), specific)]
@@ -168,7 +172,8 @@ def of_components(
             for name in wanted:
                 if whole and name in shares:
                     everywhere = not claim.components and finding.cause in SLOW_MACHINE
-                    found[name].add(finding.code, claim.ratio / whole, everywhere=everywhere)
+                    nowhere = not claim.components and not everywhere and not finding.where
+                    found[name].add(finding.code, claim.ratio / whole, everywhere=everywhere, nowhere=nowhere)
     return found
 
 
@@ -199,14 +204,16 @@ def kept(
         shares[part.component] = shares.get(part.component, 0.0) + part.ratio
     found = []
     for finding in general:
-        name = subject(finding, REF)
+        name = reasons.subject(finding, REF)
         if not name:
-            if not explained.get(f"{PHASE}{subject(finding, PHASE)}", ExplainedTime()).settles:
+            if not explained.get(f"{PHASE}{reasons.subject(finding, PHASE)}", ExplainedTime()).settles:
                 found.append(finding)
             continue
         done = explained.get(name, ExplainedTime())
-        # What is claimed with a place is not explained by a slow machine, which has none.
+        # What is claimed with a place is not explained by a slow machine, which has none; a line by nothing else
+        # without a place.
         share = done.share - (done.everywhere if finding.severity != "info" else 0.0)
+        share -= done.nowhere if finding.severity != "info" and finding.name in reasons.REST else 0.0
         rest = shares.get(name, 0.0) * (1.0 - share)
         matters = rest * (steps or 1.0) >= MIN_SHARE or (name != COMPUTE and rest >= ALWAYS)
         if share < SETTLES and matters:
@@ -219,12 +226,6 @@ def _as_information(finding: Finding) -> Finding:
     """A general finding, where a specific one about the same time says more."""
     cost = replace(finding.cost, ratio=0.0, low=0.0, ns_per_step=0, basis="unknown")
     return replace(finding, severity="info", cost=cost)
-
-
-def subject(finding: Finding, prefix: str) -> str:
-    """The component or phase that a finding's first evidence about one names; "" for none."""
-    refs = (ref for evidence in finding.evidence for ref in evidence.refs)
-    return next((ref.removeprefix(prefix) for ref in refs if ref.startswith(prefix)), "")
 
 
 def settled(
@@ -243,8 +244,8 @@ def settled(
         explained: what specific findings explain of each component.
         phases: the same of the phases outside of the steps.
     """
-    by_component = {name: f.code for f in reversed(general) if (name := subject(f, REF))}
-    by_phase = {name: f.code for f in reversed(general) if (name := subject(f, PHASE))}
+    by_component = {name: f.code for f in reversed(general) if (name := reasons.subject(f, REF))}
+    by_phase = {name: f.code for f in reversed(general) if (name := reasons.subject(f, PHASE))}
     limit = limit_of(view)
     found = []
     for entry in ledger:
@@ -308,7 +309,7 @@ def _of_phases(
     for finding in specific:
         if finding.severity == "ask":
             continue
-        if finding.exposed_stage == "initialization" and not subject(finding, PHASE):
+        if finding.exposed_stage == "initialization" and not reasons.subject(finding, PHASE):
             ns = finding.cost.ns_per_step * (len(steps) if steps is not None else 0)
             whole = sum(early.values())
             for phase in early:
@@ -322,7 +323,7 @@ def _of_phases(
             part = sum(spent.ratio for spent in time.lines if _meets(finding, spent.place))
             if part and finding.severity != "info":
                 found.setdefault(f"{PHASE}{time.phase}", ExplainedTime()).add(finding.code, part)
-        if (name := subject(finding, REF)) and finding.severity != "info":
+        if (name := reasons.subject(finding, REF)) and finding.severity != "info":
             found.setdefault(f"{PHASE}{name}", ExplainedTime()).add(finding.code, SETTLES)
     return found
 

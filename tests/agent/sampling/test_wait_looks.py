@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import sys
+import threading
 from types import FrameType, SimpleNamespace
 from typing import TYPE_CHECKING, cast
+
+import pytest
 
 from stepscope.agent.sampling.lock_watch import LockWatch
 from stepscope.agent.sampling.wait_looks import WaitLooks
@@ -94,3 +97,20 @@ def test_what_computes_is_not_looked_at(opened: AgentState) -> None:
     assert not looks.worth(framework, 80, 80)
     user = SimpleNamespace(co_filename="/home/me/tensorflow/train.py")
     assert looks.worth(cast("FrameType", SimpleNamespace(f_code=user)), 80, 80)
+
+
+def test_counters_of_the_main_thread_are_read_ever_more_rarely(
+    opened: AgentState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where it never waits: each second at first, then four times until twice the time, so that the steps of a
+    short job have several.
+    """
+    lines: list[dict[str, object]] = []
+    monkeypatch.setattr(opened, "log", lines.append)
+    looks = WaitLooks(opened, LockWatch(opened))
+    seconds = []
+    for second in range(1, 34):
+        before = len(lines)
+        looks.tick(threading.get_ident())
+        seconds += [second] if any(line["t"] == "thread_counts" for line in lines[before:]) else []
+    assert seconds == [*range(1, 8), 8, 10, 12, 14, 16, 20, 24, 28, 32]

@@ -238,7 +238,7 @@ class Sampler:
                 state.lines.write_regularly()
                 self._governor.tick(now)
                 self._calibration.tick(now)
-                self._waits.tick()
+                self._waits.tick(self._main)
                 used = time.thread_time_ns()
                 state.write(now, used - cpu, state.records.written(), 0, _TICK, 0, thread)
                 self._adapt(now, used - cpu - (state.hooks.apart_ns - apart), ticks)

@@ -4,6 +4,7 @@ A look costs 25 to 65 us of CPU time with cold caches, as much as a sample. So t
 none at a thread that used the CPU for its whole period, none at one that waits inside of the framework for its ops, and
 at most a few other threads than the main one are looked at: those that write records. In a second in which a thread was
 seen to wait, its counters are read too: they say how often it waits, and how much it reads and writes with each call.
+Those of the main thread are read as well, ever more rarely: what reads from the page cache never waits.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ MOST_THREADS = 4
 _LEAST_PART = 8
 """A thread that waited for less than one part in so many of its period is not looked at."""
 _MOST_CODES = 10_000
+_PER_DOUBLING = 3
+"""Bits: the main thread's counters are read in each of the first 8 seconds, then four times until twice as many."""
 _FRAMEWORK = ("/tensorflow/", "/keras/", "/tf_keras/")
 _COUNTERS = {
     b"voluntary_ctxt_switches": "waits",
@@ -50,6 +53,7 @@ class WaitLooks:
         """Whether a code object, by identity, is the framework's; one that takes another's place costs a look."""
         self._waiting: set[int] = set()
         """Threads seen since the last second in a call of which counters say more."""
+        self._second = 0
 
     def due(self, now: int) -> bool:
         """Whether this tick looks. The next one never does: where ticks are rare, looks would make them rarer."""
@@ -81,9 +85,12 @@ class WaitLooks:
             self._waiting.add(ident)
         return lock, wait
 
-    def tick(self) -> None:
-        """Once a second: log the counters of threads that were seen to wait."""
+    def tick(self, main: int) -> None:
+        """Once a second: log the counters of threads that were seen to wait; at times those of ``main``, an ident."""
         waiting, self._waiting = self._waiting, set()
+        self._second += 1
+        if self._second % (1 << max(0, self._second.bit_length() - _PER_DOUBLING)) == 0:
+            waiting.add(main)
         for ident in list(waiting)[:MOST_THREADS]:
             native = native_of(ident)
             found = _counters(native) if native else {}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from stepscope.derive.numeric import proportion
-from stepscope.derive.python import library_work, stack_samples, wait_reasons
+from stepscope.derive.python import doing, library_work, stack_samples, wait_reasons
 from stepscope.derive.python.framework_files import is_framework
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def build(taken: Sequence[Sample], source_of: SourceOf) -> Work | None:
     groups: dict[tuple[WorkKind, str, bool], list[Sample]] = defaultdict(list)
     for one in mine:
         groups[library_work.of(one, source_of), stack_samples.called(one), one.in_tensorflow].append(one)
-    parts = [_part(key, members, whole, mine) for key, members in groups.items()]
+    parts = [_part(key, members, mine, source_of) for key, members in groups.items()]
     parts = sorted((part for part in parts if part.ratio >= LEAST), key=lambda part: -part.ratio)
     clock = any(one.on_cpu for one in mine)
     return Work(
@@ -92,9 +92,11 @@ def build(taken: Sequence[Sample], source_of: SourceOf) -> Work | None:
     )
 
 
-def _part(key: tuple[WorkKind, str, bool], members: Sequence[Sample], whole: int, of: Sequence[Sample]) -> Part:
+def _part(
+    key: tuple[WorkKind, str, bool], members: Sequence[Sample], of: Sequence[Sample], source_of: SourceOf
+) -> Part:
     kind, entry, framework = key
-    ratio = stack_samples.weight_of(members) / whole
+    ratio = stack_samples.weight_of(members) / stack_samples.weight_of(of)
     low, high = proportion.interval(ratio, proportion.effective(one.weight_ns for one in of))
     leaves: Counter[str] = Counter()
     for one in members:
@@ -105,13 +107,21 @@ def _part(key: tuple[WorkKind, str, bool], members: Sequence[Sample], whole: int
     most = 2 * weight > stack_samples.weight_of(members)
     return Part(
         kind=kind,
-        entry=entry,
+        entry=_written(entry, members[0], source_of),
         innermost=innermost if most and innermost != entry else "",
         framework=framework,
         ratio=ratio,
         low=low,
         high=high,
     )
+
+
+def _written(entry: str, sample: Sample, source_of: SourceOf) -> str:
+    """A function of a module as the source calls it, ``json.load``; a method with its class."""
+    spot = sample.culprit
+    if not entry or "." in entry or spot is None:
+        return entry
+    return doing.build(spot.file, [spot.line], entry, source_of) or entry
 
 
 def _waited(mine: Sequence[Sample], source_of: SourceOf) -> Waited | None:

@@ -12,7 +12,7 @@ from stepscope.report import verdict, words
 from stepscope.report.lines import NO_BREAK, wrap
 
 if TYPE_CHECKING:
-    from stepscope.tables.findings import Finding
+    from stepscope.tables.findings import Finding, LineWork
     from stepscope.tables.place import Place
 
 MOST = 90
@@ -32,8 +32,8 @@ def title(finding: Finding, room: int = MOST) -> str:
     room = min(room, MOST)
     where = at(finding.where[0]) if finding.where else ""
     said = words.printable(finding.title)
-    if finding.does is not None and finding.does.short:
-        return _with_reason(said, words.printable(finding.does.short), where, room)
+    if finding.does is not None and (reason := _with_reason(said, finding.does, where, room)):
+        return reason
     whole = statement(said, room)
     if not where or re.search(rf"{re.escape(where)}(?!\d)", whole):
         return whole
@@ -42,11 +42,17 @@ def title(finding: Finding, room: int = MOST) -> str:
     return next((one for one in shown if CUT not in one), shown[-1])
 
 
-def _with_reason(said: str, reason: str, where: str, room: int) -> str:
-    """``a sort of whole arrays, train.py:33``, behind what the title says first where that fits."""
-    end = f"{reason}, {where}"
+def _with_reason(said: str, does: LineWork, where: str, room: int) -> str:
+    """``a sort of whole arrays, train.py:33``, behind what the title says first where that fits; "" without a reason,
+    and of one that no stack shows where both do not fit.
+    """
+    if not does.short:
+        return ""
+    end = f"{words.printable(does.short)}, {where}"
     head = statement(said, room - cell_len(end) - 2)
-    return statement(end, room) if CUT in head else f"{head}: {end}"
+    if CUT not in head:
+        return f"{head}: {end}"
+    return statement(end, room) if does.samples else ""
 
 
 def at(place: Place) -> str:
