@@ -20,7 +20,7 @@ import _judge
 from stepscope.causes.general import spent_lines
 from stepscope.derive import steps_view
 from stepscope.derive.view import SessionView
-from stepscope.diagnosis import analyze, settle
+from stepscope.diagnosis import analyze, reasons, settle
 from stepscope.model.report.components import COMPONENTS, REF
 from stepscope.model.report.report import Component
 from stepscope.sessions import bundle
@@ -92,7 +92,7 @@ def row_of(case: _judge.Case, session: Path) -> Row:
 
 def _told(general: Sequence[Finding], top: Component) -> str:
     """The general finding about a component; unexplained without one."""
-    mine = [f for f in general if settle.subject(f, REF) == top.component]
+    mine = [f for f in general if reasons.subject(f, REF) == top.component]
     return f"{mine[0].severity} {mine[0].code}: {mine[0].title}" if mine else "unexplained"
 
 
