@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from stepscope.causes.general import waits, work_at_places
 from stepscope.derive import steps_view, unmeasured
 from stepscope.detectors import base
+from stepscope.detectors.input.parts import dropped
 from stepscope.detectors.ranking import meet
 from stepscope.detectors.shared import line_words
 from stepscope.model.report.components import REF, Trait, components_with
@@ -95,7 +96,9 @@ def _with_work(view: StepsView, finding: Finding, found: WorkThere) -> Finding:
     """With what the lines of its first place do."""
     does = line_words.work(found.work, waits.rates(view) if found.own_thread else None, found.calls)
     better = line_words.remedy(found.work)
-    remedies = finding.remedies if better is None else (better, *finding.remedies)
+    spared = tuple(one for one in finding.remedies if one.id in dropped.REMEDIES)
+    others = tuple(one for one in finding.remedies if one not in spared)
+    remedies = finding.remedies if better is None else (*spared, better, *others)
     return replace(finding, does=does, explanation=_said(finding, does), remedies=remedies)
 
 

@@ -21,6 +21,7 @@ row = base.execute(
     query).fetchone()
 total = one + two
 seen.append(one)
+time.sleep(0.01)
 """
 
 
@@ -45,6 +46,7 @@ def sample(line: int, *below: tuple[str, str]) -> Sample:
         (9, "sql"),
         (10, ""),
         (11, ""),
+        (12, "sleep"),
         (99, ""),
     ],
 )

@@ -19,6 +19,9 @@ SLOW = Frame("/job/metrics.py", "confusion", 8)
 NUMPY = Frame("/usr/lib/python3/site-packages/numpy/lib.py", "unique", 100, own=False)
 TENSORFLOW = Frame("/usr/lib/python3/site-packages/tensorflow/python/ops/math_ops.py", "matmul", 1, own=False)
 GEN = Frame("/usr/lib/python3/site-packages/tensorflow/python/ops/gen_math_ops.py", "mat_mul", 1, own=False)
+AUTOGRAPH = Frame(
+    "/usr/lib/python3/site-packages/tensorflow/python/autograph/impl/api.py", "_call_unconverted", 460, own=False
+)
 KERAS = Frame("/usr/lib/python3/site-packages/keras/src/trainer.py", "fit", 5, own=False)
 
 
@@ -43,6 +46,18 @@ def test_a_sample_is_the_users_innermost_line() -> None:
     assert spot.statement is not None
     assert (spot.statement.function, spot.statement.line) == ("main", 43)
     assert (spot.samples, spot.ratio, spot.called, spot.tensorflow_ratio) == (10, 1, "unique", 0)
+
+
+def test_what_autograph_calls_is_the_users_line() -> None:
+    """A converted function calls all by way of TensorFlow's code, C functions too; what that calls is kept."""
+    job = looped()
+    job.samples(times(10, 70 * MS), MAIN, SLOW, AUTOGRAPH)
+    (spot,) = job.view().hot_spots("other-python")
+    assert (spot.culprit.function, spot.called, spot.tensorflow_ratio) == ("confusion", "", 0)
+    job = looped()
+    job.samples(times(10, 70 * MS), MAIN, SLOW, AUTOGRAPH, TENSORFLOW)
+    (spot,) = job.view().hot_spots("other-python")
+    assert (spot.culprit.function, spot.called, spot.tensorflow_ratio) == ("confusion", "matmul", 1)
 
 
 def test_samples_go_to_the_component_of_their_moment() -> None:

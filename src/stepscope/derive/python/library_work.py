@@ -40,6 +40,7 @@ WorkKind = Literal[
     "pickle",
     "regex",
     "request",
+    "sleep",
     "sort",
     "sql",
     "unzip",
@@ -85,6 +86,7 @@ _BY_PATH: dict[str, WorkKind] = {
     **dict.fromkeys(("re.sub", "re.split", "re.match", "re.search"), "regex"),
     **dict.fromkeys(("os.listdir", "os.scandir", "glob.glob"), "list"),
     **dict.fromkeys(("open", "os.open"), "open"),
+    "time.sleep": "sleep",
 }
 """The same for calls as the source writes them."""
 

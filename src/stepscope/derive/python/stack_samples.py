@@ -56,6 +56,8 @@ _BUILDING = frozenset(
     }
 )
 """Keras functions on the stack while layers and models are made."""
+AUTOGRAPH_CALLS = "/tensorflow/python/autograph/impl/api.py"
+"""TensorFlow code that calls on behalf of converted functions, those of a numpy_function too."""
 _WAITS = {
     "/training/session_manager.py": frozenset({"wait_for_session", "_restore_checkpoint"}),
     "/training/server_lib.py": frozenset({"__init__", "join", "start"}),
@@ -250,7 +252,13 @@ def stacks_of(worker: Worker) -> dict[int, tuple[tuple[Spot, ...], WaitSeen | No
     """Frames and wait of each stack by its number."""
     codes = {c.id: c for c in worker.all(Code)}
     waits = {w.id: w for w in worker.all(WaitSeen)}
-    return {s.id: (tuple(_spot(codes, *f) for f in s.frames), waits.get(s.wait)) for s in worker.all(Stack)}
+    return {s.id: (_frames(codes, s), waits.get(s.wait)) for s in worker.all(Stack)}
+
+
+def _frames(codes: dict[int, Code], stack: Stack) -> tuple[Spot, ...]:
+    """The frames of a stack, without those through which AutoGraph calls everything: the time is in what is called."""
+    frames = tuple(_spot(codes, *frame) for frame in stack.frames)
+    return tuple(frame for frame in frames if not frame.file.endswith(AUTOGRAPH_CALLS)) or frames
 
 
 def _spot(codes: dict[int, Code], code: int, line: int) -> Spot:

@@ -54,6 +54,7 @@ OF_KINDS: dict[WorkKind, tuple[str, str]] = {
     "pickle": ("unpickling", "unpickle once before the loop; plain arrays load faster than objects"),
     "regex": ("matching of regular expressions", "split the texts once before the training, and keep the numbers"),
     "request": ("a request over the network", "ask for what several steps need at once, or ahead of the step"),
+    "sleep": ("a sleep of a fixed time", "wait for the event itself (a queue, a condition), or leave the sleep out"),
     "sort": ("a sort of whole arrays", "np.argpartition or heapq.nlargest take a few without sorting all"),
     "sql": ("queries of a database", "fetch the rows of a batch with one query, by a column with an index"),
     "unzip": (

@@ -19,6 +19,8 @@ METHODS = ("filter", "skip", "shard")
 """Dataset methods that drop elements."""
 MAKERS = ("Map", "Generator", "Interleave")
 """In the names of stages that run the user's code for each element."""
+REMEDIES = frozenset({*(f"{method}-first" for method in METHODS), "filter-between", "make-what-is-used"})
+"""Ids of the remedies by which work is not done at all: they stand before those that make it cheaper."""
 MAX_LEFT_RATIO = Ratio(0.7)
 """Of the elements of a stage: a later one is named only if it leaves less."""
 TENTHS = 10
