@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.report import checked_words, verdict, words
+from stepscope.report.brief import titles
 from stepscope.report.document.traces import traced as traced_words
 from stepscope.report.marked import Html
 from stepscope.tables.units import format_ns, format_rate
@@ -40,7 +41,7 @@ def _verdict(report: Report) -> Html:
     else:
         first = found[0]
         cost = first.cost
-        head = Html('<span class="badge sev-{0}">{0}</span> {1}').format(first.severity, first.title)
+        head = Html('<span class="badge sev-{0}">{0}</span> {1}').format(first.severity, titles.title(first))
         fast, low, high = map(words.speedup_text, (cost.ratio, cost.low, cost.high))
         whose = "the traced steps" if words.is_imported(report) else "the job"
         if verdict.of_few_steps(report, first):
