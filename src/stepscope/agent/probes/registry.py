@@ -33,6 +33,7 @@ PROBES = (
     "python.py_functions",
     "keras.keras_loops",
     "keras.keras_steps",
+    "keras.keras_batches",
     "keras.keras_callbacks",
     "keras.layers",
     "tensorflow.session",

@@ -80,6 +80,15 @@ def other_backend(module: Foreign) -> bool:
     return keras_backend(module.__name__.partition(".")[0]) not in ("", "tensorflow")
 
 
+TRAINERS = ("TensorFlowTrainer", "JAXTrainer", "TorchTrainer", "Model")
+"""Names of the class with ``fit``, by the backend of Keras 3, and of Keras 2."""
+
+
+def trainer_class(module: Foreign) -> Foreign:
+    """The class with ``fit`` of a module of Keras; None: it has none."""
+    return next((found for found in (getattr(module, name, None) for name in TRAINERS) if found), None)
+
+
 class Sites:
     """Name ids by calling line. A lookup is two attributes of the frame and one dict access."""
 

@@ -176,6 +176,14 @@ def _role(names: dict[int, Name], name: int) -> str:
     return names[name].role if name in names else ""
 
 
+def _logs(steps: Steps) -> Intervals:
+    """Reads of the logs for callbacks, by Keras on JAX or PyTorch: inside of the hook, before the callbacks."""
+    names = names_of(steps.worker)
+    starts, ends, mask = spans_of(steps, Kind.SYNC)
+    mine = np.array([_role(names, int(name)) == "logs" for name in steps.worker.records.name[mask]], bool)
+    return intervals.merge(starts[mine], ends[mine])
+
+
 def _updates(steps: Steps) -> Intervals:
     """PyTorch's optimizers, whose records are moments at the end. None begins before the one before it ends."""
     records = steps.worker.records
@@ -213,7 +221,7 @@ MEASURED: dict[ComponentName, tuple[Callable[[Steps], Intervals], ...]] = {
     "tracing": (_tracing,),
     "gc": (_records_of(Kind.GC),),
     "input-wait": (_records_of(Kind.NEXT),),
-    "host-sync": (_records_of(Kind.SYNC),),
+    "host-sync": (_logs, _records_of(Kind.SYNC)),
     "call": (_records_of(*kinds_with(Trait.COMPUTES)),),
     "forward": (),
     "backward": (_records_of(Kind.AUTOGRAD),),

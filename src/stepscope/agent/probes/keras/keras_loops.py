@@ -1,6 +1,6 @@
 """Calls of fit, evaluate, predict and *_on_batch of a Keras trainer, and what they know about their batches.
 
-Covers Keras 3, Keras 2.15 and tf_keras. The methods of the trainer class are wrapped; if a subclass overrides one, its
+Covers Keras 3 on its three backends, Keras 2.15 and tf_keras. The methods of the trainer class are wrapped; if a subclass overrides one, its
 call is seen when it calls its super class.
 """
 
@@ -11,7 +11,15 @@ import sys
 from typing import TYPE_CHECKING
 
 from stepscope.agent.probes.common import RunningLoop, inputs_of, padding_of, shared
-from stepscope.agent.probes.support import Sites, drop_our_frame, lacking, leading, report, static_leading
+from stepscope.agent.probes.support import (
+    Sites,
+    drop_our_frame,
+    lacking,
+    leading,
+    report,
+    static_leading,
+    trainer_class,
+)
 from stepscope.agent.shapes import shape_of, shapes_of
 from stepscope.wire.doing import Doing
 from stepscope.wire.kinds import Flag, Kind
@@ -43,7 +51,7 @@ MAX_REPEATS = 64
 
 def attach_trainer(state: AgentState, module: Foreign) -> None:
     """Patch the trainer class of ``module``."""
-    cls = next((found for found in (getattr(module, n, None) for n in ("TensorFlowTrainer", "Model")) if found), None)
+    cls = trainer_class(module)
     if cls is None:
         report(state, "keras_loops", "%s has no trainer class" % module.__name__)
         return
@@ -240,6 +248,8 @@ def _upstream(state: AgentState, dataset: Foreign) -> int:
 
 TARGETS = (
     ("keras.src.backend.tensorflow.trainer", attach_trainer),
+    ("keras.src.backend.jax.trainer", attach_trainer),
+    ("keras.src.backend.torch.trainer", attach_trainer),
     ("keras.src.engine.training", attach_trainer),
     ("tf_keras.src.engine.training", attach_trainer),
     ("keras.src.trainers.epoch_iterator", attach_inputs3),

@@ -1,7 +1,8 @@
 """The user's Python inside the input pipeline: py_function, numpy_function, generators, PyDataset and Sequence.
 
 Records appear on the thread that runs the function. No function is replaced: py functions are timed where TensorFlow's
-registry calls them by token, a PyDataset's ``__getitem__`` in the class that defines it.
+registry calls them by token, a PyDataset's ``__getitem__`` in the class that defines it. Where Keras computes with
+another framework, its adapter of a Python generator holds an iterator that times each ``next``.
 """
 
 from __future__ import annotations
@@ -12,7 +13,16 @@ from typing import TYPE_CHECKING
 from stepscope.agent.core import frames
 from stepscope.agent.probes.common import inputs_of, shared
 from stepscope.agent.probes.sources import generator_function, user_source
-from stepscope.agent.probes.support import defined, drop_our_frame, lacking, leading, name_of, report, user_stack
+from stepscope.agent.probes.support import (
+    defined,
+    drop_our_frame,
+    lacking,
+    leading,
+    name_of,
+    other_backend,
+    report,
+    user_stack,
+)
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -159,12 +169,17 @@ def attach_adapter(state: AgentState, module: Foreign) -> None:
             continue
         why = lacking(cls, "__init__", ("self",))
         if not why:
-            state.patch(cls, "__init__", _wrap_adapter(state, cls.__dict__["__init__"], look))
+            times = look is _meet_generator and other_backend(module)
+            state.patch(cls, "__init__", _wrap_adapter(state, cls.__dict__["__init__"], look, times=times))
     report(state, label, why)
 
 
 def _wrap_adapter(
-    state: AgentState, original: Callable[..., Foreign], look: Callable[[AgentState, Foreign, Foreign], None]
+    state: AgentState,
+    original: Callable[..., Foreign],
+    look: Callable[[AgentState, Foreign, Foreign], None],
+    *,
+    times: bool,
 ) -> Callable[..., Foreign]:
     @functools.wraps(original)
     def init(self: Foreign, *args: Foreign, **kwargs: Foreign) -> None:
@@ -177,8 +192,50 @@ def _wrap_adapter(
         except BaseException as error:
             drop_our_frame(error)
             raise
+        if times:
+            with state.guard("py_functions.generator"):
+                _time_generator(state, self)
 
     return init
+
+
+def _time_generator(state: AgentState, adapter: Foreign) -> None:
+    """Have the adapter hand out an iterator that times the user's generator."""
+    known, make = shared(state).adapters.get(adapter), adapter.generator
+    if known is None or not callable(make):
+        return
+    function = known[1]
+    where = defined(function)
+    text = name_of(function)
+    name = state.name(("pyfunc", "generator", text, where["file"], where["line"]), text, role="generator", **where)
+    state.log({"t": "pyfunction", "at": state.now(), "name": name, "role": "generator", "stack": user_stack()})
+    adapter.generator = lambda: TimedGenerator(state, make(), name)
+
+
+class TimedGenerator:
+    """An iterator over a user's generator, each ``next`` of which is a PYFUNC."""
+
+    __slots__ = ("_inner", "_name", "_state")
+
+    def __init__(self, state: AgentState, inner: Foreign, name: int) -> None:
+        self._state = state
+        self._inner = iter(inner)
+        self._name = name
+
+    def __iter__(self) -> TimedGenerator:
+        return self
+
+    def __next__(self) -> Foreign:
+        state = self._state
+        flags = 0
+        start = state.now()
+        try:
+            return next(self._inner)
+        except BaseException as error:
+            flags = drop_our_frame(error)
+            raise
+        finally:
+            state.write(start, state.now() - start, 0, self._name, int(Kind.PYFUNC), flags, state.thread())
 
 
 def _meet_generator(state: AgentState, adapter: Foreign, generator: Foreign) -> None:
