@@ -29,8 +29,13 @@ def build(view: SessionView) -> bool:
         return True
     if steps.kind == Kind.EXECUTION:
         eager = any(m.run_eagerly for m in steps.worker.all(ModelBuilt))
-        return not eager and _pulls_inside(view, steps)
+        return not eager and not _pulled(steps) and _pulls_inside(view, steps)
     return steps.kind == Kind.FUNCTION and _iterates_inside(steps)
+
+
+def _pulled(steps: Steps) -> bool:
+    """Whether most steps' batches were taken in Python, as Keras on JAX and on PyTorch takes them."""
+    return 2 * len(calls.of(steps, Kind.NEXT).begun_in(steps.windows)) > steps.steady_count
 
 
 def _iterates_inside(steps: Steps) -> bool:

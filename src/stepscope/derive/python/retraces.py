@@ -53,12 +53,13 @@ def build(steps: Steps) -> tuple[RetraceGroup, ...]:
     loops = (records.kind == Kind.LOOP) & (records.thread == steps.thread)
     loop_spans = intervals.merge(records.start_ns[loops], records.start_ns[loops] + records.dur_ns[loops])
     in_loop = intervals.clipped_sum(records.start_ns, records.start_ns + records.dur_ns, loop_spans) > 0
+    later = _in_later_calls(steps, loops)
     groups: dict[tuple[str, str, str], list[int]] = {}
     for row in np.flatnonzero(mine):
         event = events.get(int(records.arg[row]))
         if event is None or event.cause in {"", "first"} or event.outer in events:
             continue
-        if event.owner != "user" and in_loop[row]:
+        if event.owner != "user" and in_loop[row] and not later[row]:
             continue  # what Keras sets up in each call of fit or predict belongs to that call
         key = (event.definition_key or event.function, event.cause, event.argument)
         groups.setdefault(key, []).append(int(row))
@@ -88,6 +89,24 @@ def build(steps: Steps) -> tuple[RetraceGroup, ...]:
             )
         )
     return tuple(sorted(found, key=lambda g: -g.cost_ns))
+
+
+def _in_later_calls(steps: Steps, loops: Bool) -> Bool:
+    """Which records lie in a step function of Keras on JAX that is not the first of its fit, evaluate or predict."""
+    records = steps.worker.records
+    found = np.zeros(len(records), bool)
+    of_jax = {event.id for event in steps.worker.all(Traced) if event.owner == "jax"}
+    traces = np.flatnonzero((records.kind == Kind.TRACE) & np.isin(records.arg, list(of_jax)))
+    if len(traces) == 0:
+        return found
+    calls = np.flatnonzero((records.kind == Kind.EXECUTION) & (records.thread == steps.thread))
+    calls = calls[np.argsort(records.start_ns[calls], kind="stable")]
+    starts = np.sort(records.start_ns[loops])
+    of_loop = np.searchsorted(starts, records.start_ns[calls], side="right")
+    again = calls[1:][np.diff(of_loop) == 0]
+    spans = intervals.merge(records.start_ns[again], records.start_ns[again] + records.dur_ns[again])
+    found[traces] = intervals.overlapping(spans, records.start_ns[traces], records.start_ns[traces] + 1)
+    return found
 
 
 def _in_windows(steps: Steps, rows: I64, windows: Intervals) -> Bool:
