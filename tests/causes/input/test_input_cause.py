@@ -10,6 +10,7 @@ from tests.detectors.lock_jobs import OTHER, beside
 
 from stepscope.causes.input import input_cause
 from stepscope.causes.input.input_cause import InputCause
+from stepscope.causes.job import hidden_wait
 from stepscope.causes.system import caches
 from stepscope.wire.kinds import Flag
 
@@ -189,3 +190,17 @@ def test_evaluations_that_the_same_python_feeds_get_its_time_back() -> None:
 def test_the_rest_may_be_slower_by_sharing_caches() -> None:
     """At most: the likely cost does not count on it."""
     assert crowded().saved_high == pytest.approx(crowded().saved_ratio + caches.freed(0.2), abs=0.02)
+
+
+@pytest.mark.parametrize(("taken", "hidden"), [(STEPS, False), (2, True)])
+def test_a_wait_in_a_step_function_of_python_hides_nothing(taken: int, *, hidden: bool) -> None:
+    """Keras on JAX pulls its batches inside of its call, each of them recorded; a compiled call may hide its wait."""
+    job = Job()
+    job.loop("fit").at(0, STEPS * PERIOD)
+    job.execution().every(PERIOD, STEPS, dur=90 * MS, arg=1)
+    job.nexts().every(PERIOD, taken, dur=60 * MS, start=MS)
+    job.python("pydataset", "Rows.__getitem__").every(PERIOD, taken, dur=55 * MS, start=2 * MS)
+    view = view_of(job)
+    assert view.get(hidden_wait.build) is hidden
+    if not hidden:
+        assert (cause(job).limit, view.anatomy.ratio("input-wait")) == ("generator", pytest.approx(0.6))

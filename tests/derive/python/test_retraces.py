@@ -120,3 +120,16 @@ def test_the_view_knows_functions_that_train() -> None:
     job.trace(30 * MS, MS, cause="first", line=90, function="metrics")
     assert job.view().get(purpose.updating_functions) == {trains.name.id}
     assert job.view().place(SCRIPT, 10).file == "train.py"
+
+
+@pytest.mark.parametrize(("owner", "first", "counted"), [("jax", False, 10), ("jax", True, 0), ("keras", False, 0)])
+def test_what_jax_compiles_for_a_later_batch_of_a_fit_counts(owner: str, counted: int, *, first: bool) -> None:
+    """Of Keras on JAX; what the first call of each fit compiles belongs to that fit, what Keras sets up, too."""
+    job = Job()
+    job.execution().every(PERIOD, 50, dur=20 * MS, arg=1)
+    length = 1 if first else 50
+    for fit in range(50 // length):
+        job.loop("fit").at(fit * length * PERIOD - (0 if fit == 0 else MS), length * PERIOD - 2 * MS)
+    for i in range(2, 12):
+        job.trace(i * PERIOD + 5 * MS, 5 * MS, cause="shape", argument="data[0]", owner=owner)
+    assert sum(len(group.traces) for group in groups(job)) == counted

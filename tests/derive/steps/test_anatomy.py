@@ -113,6 +113,26 @@ def test_keras_own_work_around_callbacks_counts_with_them() -> None:
     ]
 
 
+def test_logs_that_keras_reads_are_a_wait_inside_of_its_hook() -> None:
+    """What Keras waits for before it calls callbacks is neither theirs nor its own; a read by a callback is the callback's."""
+    job = Job()
+    job.loop("fit").at(0, STEPS * PERIOD)
+    job.execution().every(PERIOD, STEPS, dur=60 * MS, arg=1)
+    job.nexts().every(PERIOD, STEPS, dur=20 * MS, start=5 * MS)
+    job.call(Kind.HOOK, "on_train_batch_end").every(PERIOD, STEPS, dur=30 * MS, start=60 * MS)
+    job.call(Kind.SYNC, "logs", role="logs").every(PERIOD, STEPS, dur=12 * MS, start=61 * MS)
+    job.callback("C.on_train_batch_end").every(PERIOD, STEPS, dur=10 * MS, start=75 * MS)
+    job.call(Kind.SYNC, "float").every(PERIOD, STEPS, dur=4 * MS, start=76 * MS)
+    taken = split(job)
+    assert [taken.mean_ns(c) for c in ("call", "input-wait", "host-sync", "callbacks", "framework")] == [
+        40 * MS,
+        20 * MS,
+        12 * MS,
+        18 * MS,
+        10 * MS,
+    ]
+
+
 def test_validation_is_told_apart_from_the_step() -> None:
     """An evaluation nested in fit is evaluation, its compiled calls included."""
     job = Job()
