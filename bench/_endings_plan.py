@@ -84,7 +84,7 @@ KINDS: Mapping[str, Kind] = {
         ways=(
             *_inputs("tensorflow", "tf_iterator tf_generator"),
             *_inputs("torch", "torch_loader torch_iterator torch_persistent torch_spawned torch_backward"),
-            *_inputs("jax", "jax_pending jax_callback"),
+            *_inputs("jax", "jax_pending jax_callback keras_generator"),
             *_inputs("onnxruntime", "onnx_threads"),
         ),
     ),

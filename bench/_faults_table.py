@@ -85,6 +85,7 @@ PROGRAMS = {
         python="jax",
         cpu_s=9,
     ),
+    "keras_jax_steps": Program(probes=("keras.keras_batches",), python="jax", cpu_s=14),
     "numpy_steps": Program(probes=(), cpu_s=24),
 }
 

@@ -139,6 +139,13 @@ def _(batch: Foreign) -> None:
                 waiting.pop()([batch], batch, "")
 
 
+@drives("probes/keras/keras_batches.py:_wrap_logs")
+def _(batch: Foreign) -> None:
+    for original in (returns, raises):
+        with contextlib.suppress(ValueError):
+            module("probes/keras/keras_batches.py")._wrap_logs(State, original)({"loss": batch})
+
+
 wrapper("probes/keras/keras_loops.py:_wrap", lambda _: "predict_on_batch")
 wrapper("probes/keras/model_calls.py:_wrap_call")
 wrapper("probes/keras/model_calls.py:_wrap_apply")

@@ -52,9 +52,7 @@ def test_each_loop_holds_its_calls_and_their_waits(run: Run, backend: str) -> No
     """Two epochs of a fit, its validations apart; on JAX the batches are taken inside of the calls, else before."""
     fit = run.loop("fit")
     per_call = 2 if backend == "jax" else 1
-    train, test = (
-        [one for one in run.of(Kind.EXECUTION, role=role) if one.inside(fit)] for role in ("train", "test")
-    )
+    train, test = ([one for one in run.of(Kind.EXECUTION, role=role) if one.inside(fit)] for role in ("train", "test"))
     assert [one.arg for one in train] == [per_call] * (12 // per_call)
     assert len(test) == (2 if backend == "jax" else 4)
     validations = [one for one in run.of(Kind.LOOP, role="evaluate") if one.inside(fit)]

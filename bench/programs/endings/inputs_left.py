@@ -78,6 +78,25 @@ def torch_backward():
     say(float(weight.grad.sum()))
 
 
+def keras_generator():
+    """A generator that Keras on JAX has not read to its end."""
+    global generator, model
+    import os
+
+    os.environ["KERAS_BACKEND"] = "jax"
+    import keras
+    import numpy as np
+
+    def rows():
+        while True:
+            yield np.ones((4, 2), np.float32), np.ones((4, 1), np.float32)
+
+    generator = rows()
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1, kernel_initializer="ones")])
+    model.compile("sgd", "mse")
+    say(model.fit(generator, steps_per_epoch=5, verbose=0).history["loss"])
+
+
 def jax_pending():
     """Work that was dispatched and not waited for."""
     global pending

@@ -50,12 +50,8 @@ def test_parts_are_shares_of_the_call() -> None:
     found = keras_parts.build(anatomy.build(job.steps()))
     assert found is not None
     assert (found.samples, found.rest_line) == (80, 72)
-    assert (found.backward_ratio, found.forward_ratio, found.optimizer_ratio, found.rest_line_ratio) == (
-        pytest.approx(0.25),
-        pytest.approx(0.375),
-        pytest.approx(0.1875),
-        pytest.approx(0.1875),
-    )
+    shares = found.backward_ratio, found.forward_ratio, found.optimizer_ratio, found.rest_line_ratio
+    assert shares == pytest.approx((0.25, 0.375, 0.1875, 0.1875))
     (said,) = (part.basis for part in analyze.components(job.view()) if part.component == "call")
     assert "25 % in the backward pass" in said
     assert "37 % in layers" in said

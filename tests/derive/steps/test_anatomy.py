@@ -114,7 +114,7 @@ def test_keras_own_work_around_callbacks_counts_with_them() -> None:
 
 
 def test_logs_that_keras_reads_are_a_wait_inside_of_its_hook() -> None:
-    """What Keras waits for before it calls callbacks is neither theirs nor its own; a read by a callback is the callback's."""
+    """What Keras waits for before callbacks is not theirs; a read by a callback is the callback's."""
     job = Job()
     job.loop("fit").at(0, STEPS * PERIOD)
     job.execution().every(PERIOD, STEPS, dur=60 * MS, arg=1)

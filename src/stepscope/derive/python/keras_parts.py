@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from stepscope.derive.steps.anatomy import Anatomy
 
 PLACES = {
-    "forward": ("/keras/src/layers/layer.py", "__call__"),
-    "optimizer": ("/keras/src/optimizers/base_optimizer.py", "apply"),
+    "layers": ("/keras/src/layers/layer.py", "__call__"),
+    "update": ("/keras/src/optimizers/base_optimizer.py", "apply"),
 }
 """The function of Keras in which a part of the step runs, whatever layer or optimizer it is."""
 STEP = ("/keras/src/backend/torch/trainer.py", "train_step")
@@ -76,8 +76,8 @@ def build(anatomy: Anatomy) -> KerasParts | None:
     return KerasParts(
         backward_ratio=backward_ratio,
         samples=len(rows),
-        forward_ratio=scale * times["forward"],
-        optimizer_ratio=scale * times["optimizer"],
+        forward_ratio=scale * times["layers"],
+        optimizer_ratio=scale * times["update"],
         rest_line=line,
         rest_line_ratio=scale * spent,
     )

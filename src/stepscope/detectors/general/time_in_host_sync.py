@@ -2,8 +2,8 @@
 
 ## What it detects
 Reads of tensors from Python (`.numpy()`, `float()`, `bool()`) in which the thread of the steps waits for five percent
-of the time or more, with their lines and how often they run. Keras on JAX or PyTorch reads the results of each batch where a callback asks
-for them (`on_train_batch_end`): then the callbacks are named.
+of the time or more, with their lines and how often they run. Keras on JAX or PyTorch reads the results of each batch
+where a callback asks for them (`on_train_batch_end`): then the callback is named.
 
 ## Why it matters
 Each read waits until the device has computed the tensor, and the next step is not prepared meanwhile.
@@ -64,7 +64,7 @@ _LESS_OFTEN = Remedy(
 )
 _ASYNC_SAFE = Remedy(
     id="async-callbacks",
-    text="work in on_epoch_end, or set async_safe = True on callbacks that may run while the next step does",
+    text="work in on_epoch_end, or set async_safe = True on callbacks that may run on other threads, several at once",
 )
 LOGS = "logs"
 """Role of Keras' own reads."""

@@ -43,7 +43,9 @@ def _of_keras(parts: KerasParts | None) -> str:
     if parts.forward_ratio is None or parts.optimizer_ratio is None:
         return f"{told[0]}; {parts.samples:,} stack samples are too few for more, {MIN_SAMPLES} are needed"
     rest = max(0.0, 1.0 - parts.backward_ratio - parts.forward_ratio - parts.optimizer_ratio)
-    told.append(f"{format_ratio(parts.forward_ratio)} in layers, {format_ratio(parts.optimizer_ratio)} in the optimizer")
+    told.append(
+        f"{format_ratio(parts.forward_ratio)} in layers, {format_ratio(parts.optimizer_ratio)} in the optimizer"
+    )
     told.append(f"{format_ratio(rest)} in the loss, metrics and Keras' own Python")
     line = f"; most of the last at train_step, keras/src/backend/torch/trainer.py:{parts.rest_line}"
     return f"{', '.join(told)} ({parts.samples:,} stack samples){line if parts.rest_line else ''}"

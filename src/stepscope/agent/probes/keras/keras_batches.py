@@ -1,11 +1,12 @@
 """What Keras on JAX and on PyTorch does between its compiled calls: batches that are taken (NEXT), logs that are read.
 
 On JAX a step function takes the iterator and pulls its batches itself: the iterator that ``JAXEpochIterator`` makes is
-replaced by one that times each ``next``. Iterators of tf.data and DataLoaders of PyTorch have probes of their own class;
-those are left as they are. On PyTorch every batch comes from a DataLoader.
+replaced by one that times each ``next``. Iterators of tf.data and DataLoaders of PyTorch have probes and are left as
+they are. On PyTorch every batch comes from a DataLoader.
 
 A step function of JAX may return before its work is done. Where Keras makes numbers of the logs, for callbacks of each
-batch, the host waits for it: ``pythonify_logs``, recorded as SYNC with the role ``logs``.
+batch, the host waits for it: ``pythonify_logs``, recorded as SYNC with the role ``logs``. Callbacks that need not be
+waited for run on threads of Keras; at the end of an epoch it waits for these: ``CallbackList._flush_futures``.
 """
 
 from __future__ import annotations
@@ -52,6 +53,9 @@ def attach_logs(state: AgentState, _module: Foreign) -> None:
         original = vars(module)["pythonify_logs"]
         hot = (int(Kind.SYNC), state.duty_cycle.light(Kind.SYNC, original))
         state.patch(module, "pythonify_logs", _wrap_logs(state, original), hot)
+    lists = getattr(sys.modules.get("keras.src.callbacks.callback_list"), "CallbackList", None)
+    if "_flush_futures" in vars(lists or object):
+        state.patch(lists, "_flush_futures", _wrap_logs(state, vars(lists)["_flush_futures"]))
     report(state, "keras_batches:logs", why)
 
 
@@ -94,51 +98,46 @@ def _told(state: AgentState, adapter: Foreign, known: dict[tuple[Foreign, ...], 
 class Batches:
     """An iterator of Keras on JAX whose ``next`` is timed. In gaps it only passes batches on."""
 
-    __slots__ = ("__weakref__", "_inner", "_take")
+    __slots__ = ("__weakref__", "_about", "_cycle", "_inner", "_local", "_now", "_state", "_take", "_write")
 
     def __init__(self, state: AgentState, inner: Foreign, identity: int, name: int) -> None:
+        self._state = state
         self._inner = iter(inner)
-        self._take = _taking(state, self._inner, identity, name)
+        self._take = type(self._inner).__next__
+        self._about = identity, name
+        self._cycle, self._local = state.duty_cycle, shared(state).local
+        self._now, self._write = state.now, state.write
 
     def __iter__(self) -> Iterator[Foreign]:
         return self
 
     def __next__(self) -> Foreign:
-        try:
-            return self._take()
-        except BaseException as error:
-            drop_our_frame(error)
-            raise
-
-    def __getattr__(self, name: str) -> Foreign:
-        return getattr(self._inner, name)
-
-
-def _taking(state: AgentState, inner: Foreign, identity: int, name: int) -> Callable[[], Foreign]:
-    """The timed ``next``."""
-    local = shared(state).local
-    cycle = state.duty_cycle
-    now, write, thread = state.now, state.write, state.thread
-    kind = int(Kind.NEXT)
-    take = type(inner).__next__
-
-    def taken() -> Foreign:
-        if cycle.detached:
-            return take(inner)
+        if self._cycle.detached:
+            try:
+                return self._take(self._inner)
+            except BaseException as error:
+                drop_our_frame(error)
+                raise
         flags = 0
+        now = self._now
         start = now()
         try:
-            return take(inner)
+            return self._take(self._inner)
         except BaseException as error:
             flags = drop_our_frame(error)
             raise
         finally:
             spent = now() - start
-            me = local.me
-            me.thread = number = me.thread or thread()
-            write(start, spent, identity, name, kind, flags, number)
+            me = self._local.me
+            me.thread = thread = me.thread or self._state.thread()
+            identity, name = self._about
+            self._write(start, spent, identity, name, _NEXT, flags, thread)
 
-    return taken
+    def __getattr__(self, name: str) -> Foreign:
+        return getattr(self._inner, name)
+
+
+_NEXT = int(Kind.NEXT)
 
 
 def _wrap_logs(state: AgentState, original: Callable[..., Foreign]) -> Callable[..., Foreign]:
@@ -149,7 +148,7 @@ def _wrap_logs(state: AgentState, original: Callable[..., Foreign]) -> Callable[
     caller = sys._getframe
 
     @functools.wraps(original)
-    def pythonify_logs(logs: Foreign) -> Foreign:
+    def reads(logs: Foreign) -> Foreign:
         if not logs:
             return original(logs)
         start = now()
@@ -166,7 +165,7 @@ def _wrap_logs(state: AgentState, original: Callable[..., Foreign]) -> Callable[
             else:
                 state.short(short_name, kind, start, spent)
 
-    return pythonify_logs
+    return reads
 
 
 TARGETS = (

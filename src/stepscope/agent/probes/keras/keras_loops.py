@@ -1,7 +1,7 @@
 """Calls of fit, evaluate, predict and *_on_batch of a Keras trainer, and what they know about their batches.
 
-Covers Keras 3 on its three backends, Keras 2.15 and tf_keras. The methods of the trainer class are wrapped; if a subclass overrides one, its
-call is seen when it calls its super class.
+Covers Keras 3 on its three backends, Keras 2.15 and tf_keras. The methods of the trainer class are wrapped; if a
+subclass overrides one, its call is seen when it calls its super class.
 """
 
 from __future__ import annotations

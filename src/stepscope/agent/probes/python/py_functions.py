@@ -227,6 +227,12 @@ class TimedGenerator:
 
     def __next__(self) -> Foreign:
         state = self._state
+        if state.duty_cycle.detached:
+            try:
+                return next(self._inner)
+            except BaseException as error:
+                drop_our_frame(error)
+                raise
         flags = 0
         start = state.now()
         try:
