@@ -4,11 +4,11 @@
 # Expected: a callback whose on_train_batch_end does nothing changes nothing of a fit; Keras calls the hooks of one
 # callback one after the other, in the order of the batches, on the thread that called fit.
 #
-# Happens (Keras 3.15.1, JAX 0.10.2, CPU, Python 3.11): with such a callback Keras reads the loss of each batch before the
-# next step is asked for, so that host and device take turns (with JAX 0.12.0.1 a fit of 256-512-512-1 took 9.1 ms a step, 4.2
-# without). With async_safe = True on the callback it does not wait, but submits each call to a pool of several threads:
-# hooks of later batches begin while that of an earlier one runs, and end before it. A callback that adds up, writes a
-# line for each batch, or keeps the last loss is then wrong, without an error.
+# Happens (Keras 3.15.1, JAX 0.10.2, CPU, Python 3.11): with such a callback Keras reads the loss of each batch before
+# the next step is asked for, so that host and device take turns (with JAX 0.12.0.1 a fit of 256-512-512-1 took 9.1 ms a
+# step, 4.2 without). With async_safe = True on the callback it does not wait, but submits each call to a pool of several
+# threads: hooks of later batches begin while that of an earlier one runs, and end before it. A callback that adds up,
+# writes a line for each batch, or keeps the last loss is then wrong, without an error.
 #
 # Needs: bash, python3 (3.11 or newer), a package index. Writes into a temporary folder only.
 set -euo pipefail

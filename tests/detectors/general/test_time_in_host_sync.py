@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from tests.derive.sessions import MS, SCRIPT, Job
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.fixture import CLAIMS, AnyDetector, Claim, Expected, Fixtures
 from tests.detectors.jobs import nothing, synced
 
 from stepscope.detectors.base import run
@@ -58,7 +56,7 @@ def waiting_for_logs(*, callback: bool) -> Job:
 @pytest.mark.parametrize(("callback", "title"), [(True, ", for Clock: 30 %"), (False, "results: 30 %")])
 def test_logs_that_keras_reads_have_their_own_remedy(title: str, *, callback: bool) -> None:
     """The callbacks that ask for them are named: the program reads no tensor."""
-    detector: Any = DETECTOR
+    detector: AnyDetector = DETECTOR
     (found,), _, _ = run([detector], waiting_for_logs(callback=callback).view())
     assert title in found.title
     assert [remedy.id for remedy in found.remedies] == ["async-callbacks"]

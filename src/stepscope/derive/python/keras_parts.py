@@ -1,7 +1,7 @@
 """What a step function of Keras on PyTorch does: the backward pass by records, the rest by stack samples.
 
 The step function is Python, and calls PyTorch as it goes: unlike a compiled one, its stacks say where it is. All of
-these parts are parts of ``call``: they are told, and not painted.
+these parts are parts of ``call``: they are said, and not painted.
 """
 
 from __future__ import annotations
