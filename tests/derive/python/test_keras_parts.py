@@ -30,6 +30,7 @@ def training(*, backward: bool = True) -> Job:
     job = Job()
     job.framework("torch", "2.13.0")
     job.execution().every(PERIOD, STEPS, dur=16 * MS, arg=1)
+    job.execution("test").every(10 * PERIOD, 10, dur=3 * MS, start=16 * MS)  # an evaluation has no backward pass
     if backward:
         job.call(Kind.AUTOGRAD, "backward").every(PERIOD, STEPS, dur=4 * MS, start=8 * MS)
     return job

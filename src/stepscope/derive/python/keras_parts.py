@@ -48,8 +48,8 @@ class KerasParts(Struct, frozen=True, kw_only=True):
 def build(anatomy: Anatomy) -> KerasParts | None:
     """The parts; None where no step function of Keras runs PyTorch's autograd engine."""
     steps = anatomy.steps
-    calls = intervals.clip(intervals.merge(*spans_of(steps, Kind.EXECUTION)[:2]), steps.windows)
-    backward = intervals.clip(intervals.merge(*spans_of(steps, Kind.AUTOGRAD)[:2]), steps.windows)
+    calls = intervals.clip(intervals.merge(steps.starts, steps.call_ends), steps.windows)
+    backward = intervals.clip(intervals.merge(*spans_of(steps, Kind.AUTOGRAD)[:2]), calls)
     whole, engine = intervals.total(calls), intervals.total(backward)
     if steps.kind != Kind.EXECUTION or not whole or not engine:
         return None
