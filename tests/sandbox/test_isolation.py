@@ -79,6 +79,19 @@ def prepare(trials: Trials) -> None:
     trials.file("home/.cache/mine", "before")
 
 
+def test_a_job_sees_other_contents_of_files(trials: Trials) -> None:
+    """Its module and its script are edited for it alone; links lead to the file that they name."""
+    trials.file("work/train.py", "import step; print('plain', step.N)")
+    trials.file("work/real.py", "N = 1")
+    (trials.work / "step.py").symlink_to("real.py")
+    script, module = trials.file("home/a", "import step; print('edited', step.N)"), trials.file("home/b", "N = 2")
+    before = trials.tree()
+    replaced = [[str(trials.work / "train.py"), str(script)], [str(trials.work / "step.py"), str(module)]]
+    assert trials.run(trials.python, "-B", "train.py", replaced=replaced).strip() == "edited 2"
+    assert trials.run(trials.python, "-B", "train.py").strip() == "plain 1"
+    assert trials.tree() == before
+
+
 def test_files_are_as_before(trials: Trials) -> None:
     """The job sees what it writes, deletes, renames and replaces; its files and folders are byte-identical after it."""
     prepare(trials)

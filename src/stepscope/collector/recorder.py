@@ -80,7 +80,7 @@ class Recording:
         self.python = PythonCaptures(self)
         self._look_schedule = LookSchedule(self, time.monotonic_ns())
         self._waking = waking.Waking(run)
-        self._sources = sources.SourceCopies(self.writer)
+        self._sources = sources.SourceCopies(self.writer, self.job.replaced if self.job is not None else {})
         self._next_drain_ns = 0
         self._next_sample_ns = 0
         self._next_flush_ns = time.monotonic_ns() + _FLUSH_NS

@@ -225,6 +225,7 @@ def _write_job(run_dir: Path, job: int, options: LaunchOptions) -> None:
         keep_raw=options.keep_raw,
         memory_looks_ns=options.memory_looks_ns,
         stacks=options.stacks,
+        replaced=dict(options.isolation.replaced) if options.isolation is not None else {},
     )
     try:
         rundir.write_job(run_dir, about)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,6 +51,8 @@ class JobFacts:
     """Time from one look at the memory to the next; 0: by the mode."""
     stacks: bool = False
     """Whether it is run for a window of native stacks, whatever else is seen."""
+    replaced: dict[str, str] = field(default_factory=dict)
+    """Files that the job sees with another content, each with the file that holds it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +116,7 @@ def write_job(run: Path, job: JobFacts) -> None:
         "cwd": job.cwd,
         "memory_looks_ns": job.memory_looks_ns,
         "stacks": job.stacks,
+        "replaced": job.replaced,
     }
     write_json(run / JOB_NAME, data)
 

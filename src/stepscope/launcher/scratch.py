@@ -11,11 +11,11 @@ from pathlib import Path
 from stepscope.launcher import rundir
 from stepscope.native import process_stat
 
-_NAME = re.compile(r"stepscope-(?:against|gather|pack|redact|timelines)-(\d+)-(\d+)-(\d+)-\w+")
+_NAME = re.compile(r"stepscope-(?:against|fix|gather|pack|redact|timelines)-(\d+)-(\d+)-(\d+)-\w+")
 
 
 def prefix(what: str) -> str:
-    """Begin of such a folder's name, for ``tempfile``; ``what``: against, gather, pack, redact or timelines."""
+    """Begin of such a folder's name, for ``tempfile``; ``what``: against, fix, gather, pack, redact or timelines."""
     return f"stepscope-{what}-{os.getpid()}-{process_stat.start_ticks(os.getpid())}-{_namespace()}-"
 
 

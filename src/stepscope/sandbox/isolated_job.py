@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         network: bool
         stage: str
         tmpfs_bytes: int
+        replaced: list[tuple[str, str]]
 
 
 def main(argv: list[str]) -> NoReturn:
@@ -81,12 +82,22 @@ def _isolate(order: JobOrder) -> bool:
     place = mounts.RootPlace(order["stage"], order["tmpfs_bytes"], user_namespace, tuple(order["writable"]))
     opened = descriptors.writable()
     notes = mounts.build(place, order["keep"]) + descriptors.reopen(opened)
+    _replace(order["replaced"])
     if cwd:
         os.chdir(cwd)
     if not order["network"]:
         calls.loopback_up()
     _say(order, namespaces=new, notes=notes)
     return user_namespace
+
+
+def _replace(files: list[tuple[str, str]]) -> None:
+    """Give files another content in the overlay; the real ones stay as they are."""
+    for path, source in files:
+        with open(source, "rb") as stream:
+            content = stream.read()
+        with open(path, "wb") as stream:
+            stream.write(content)
 
 
 def _cwd() -> str:

@@ -49,6 +49,8 @@ class Isolation:
     """Directories that stay real and writable; session and run directory are added."""
     network: bool = False
     """Whether the job has the network as it is; else it has a loopback interface alone."""
+    replaced: tuple[tuple[str, str], ...] = ()
+    """Files that the job sees with another content: (path, file that holds it)."""
     tmpfs_bytes: int = 2 << 30
     """Bound of what the job may write, all files together; then its disk is full."""
 
@@ -203,6 +205,7 @@ def _order(
         "network": how.network,
         "stage": str(_STAGE),
         "tmpfs_bytes": how.tmpfs_bytes,
+        "replaced": [(os.path.realpath(path), source) for path, source in how.replaced],
     }
 
 

@@ -6,6 +6,7 @@ Bounded (200 files of 1 MB), masked, never a framework's, an interpreter's or an
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from stepscope.native.user_files import is_user_file
 from stepscope.tables import layout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from stepscope.store.writer import SessionWriter
 
@@ -28,9 +29,10 @@ class SourceCopies:
     ran.
     """
 
-    def __init__(self, writer: SessionWriter) -> None:
-        """Continue with the copies that an earlier sidecar made."""
+    def __init__(self, writer: SessionWriter, replaced: Mapping[str, str] | None = None) -> None:
+        """Continue with the copies that an earlier sidecar made; ``replaced``: files whose content is in another."""
         self._writer = writer
+        self._replaced = replaced or {}
         self._copied = _copied(writer.root)
         self._problems: dict[str, str] = {}
 
@@ -57,7 +59,7 @@ class SourceCopies:
             self._problems[name] = ""
             return
         try:
-            path = Path(name)
+            path = Path(self._replaced.get(os.path.realpath(name), name))
             if not path.is_file():
                 return
             with path.open("rb") as stream:
@@ -68,7 +70,7 @@ class SourceCopies:
         if len(data) > MAX_BYTES:
             self._problems[name] = f"{name} was not stored: larger than {MAX_BYTES} bytes"
             return
-        file = f"{len(self._copied):03d}-{_safe(path.name)}"
+        file = f"{len(self._copied):03d}-{_safe(Path(name).name)}"
         self._writer.write_source(file, mask_source(data.decode("utf-8", "replace")).encode())
         self._copied[name] = file
 
