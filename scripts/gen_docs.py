@@ -1,4 +1,4 @@
-"""Writes the pages that are generated: detectors.md and rules.md from docstrings, cli.md from the commands.
+"""Writes the pages that are generated: detectors.md, rules.md, cli.md from the commands, and the table of fix.
 
 Usage: gen_docs.py [--check]; with --check nothing is written and a difference is an error.
 """
@@ -103,7 +103,18 @@ def cli() -> str:
     return NOTE.format(source="help texts in stepscope/cli") + "# Commands\n\n" + "\n".join(parts)
 
 
-PAGES = {"detectors.md": detectors, "rules.md": rules, "cli.md": cli}
+def fix_edits() -> str:
+    """The table of ``stepscope fix --list``."""
+    edits = importlib.import_module("stepscope.use_cases.fix.edits")
+    head = (
+        "# Edits of `stepscope fix`\n\nFor each detector the edit that [`fix`](fix.md) tries, with what it may change, "
+        "or why there is none.\n\n| code | detector | edit |\n|---|---|---|\n"
+    )
+    rows = [f"| {one.code} | {one.name} | {one.text} |" for one in edits.table()]
+    return NOTE.format(source="table in stepscope/use_cases/fix/edits.py") + head + "\n".join(rows) + "\n"
+
+
+PAGES = {"detectors.md": detectors, "rules.md": rules, "cli.md": cli, "fix-edits.md": fix_edits}
 
 
 def main() -> int:

@@ -19,6 +19,7 @@ from stepscope.model.report import (
     brief,
     compare,
     doctor,
+    fix,
     ledger,
     process_roles,
     report,
@@ -75,6 +76,7 @@ def schemas() -> dict[str, dict[str, object]]:
         "memory-1.json": schema(memory_map.MemoryMap, memory_map.SCHEMA, memory_map),
         "compare-1.json": schema(compare.CompareReport, compare.SCHEMA, compare, place),
         "doctor-1.json": schema(doctor.DoctorReport, doctor.SCHEMA, doctor),
+        "fix-1.json": schema(fix.FixReport, fix.SCHEMA, fix),
         "step-1.json": schema(step_detail.StepDetail, step_detail.SCHEMA, step_detail, slow_steps, findings, place),
         "whatif-1.json": schema(whatif.WhatIfReport, whatif.SCHEMA, whatif),
     }

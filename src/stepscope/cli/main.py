@@ -21,6 +21,7 @@ from stepscope.tables.errors import StepscopeError
 COMMANDS = {
     "run": ("stepscope.cli.run:run", "Measure a job and report why it is slow."),
     "whatif": ("stepscope.cli.whatif:whatif", "Try changes on a job without touching its code."),
+    "fix": ("stepscope.cli.fix:fix", "Apply fixes that are proved to gain, as a patch."),
     "compare": ("stepscope.cli.compare:compare", "Compare two sessions or groups of sessions; fail if one is slower."),
     "ps": ("stepscope.cli.ps:ps", "List running jobs that are being measured."),
     "top": ("stepscope.cli.ps:top", "Watch a running job."),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from stepscope.check.fixing import files, rounds
 from stepscope.check.fixing.edits import CannotFixError
 from stepscope.check.fixing.notebooks import NotebookContent
-from stepscope.check.hits import Hit
+from stepscope.check.hits import FixSafety, Hit
 from stepscope.check.registry import ALL
 from stepscope.check.run import findings
 from stepscope.check.source.versions import parse
@@ -75,6 +75,29 @@ def fix(options: use_case.Options, *, unsafe: bool = False) -> FixRun:
         done=tuple(_line(fixed) for fixed in outcome.done),
         refused=tuple(_refused(outcome.refused)),
     )
+
+
+def of_rule(
+    path: str,
+    hits: Sequence[Hit],
+    read: Callable[[str], bytes],
+    again: Callable[[Mapping[str, bytes]], Mapping[str, Sequence[Hit]]],
+    *,
+    version: str,
+    safety: FixSafety,
+) -> dict[str, bytes]:
+    """New contents of files after the fixes of one rule in one file.
+
+    Args:
+        path: the file.
+        hits: all hits of the rule in it.
+        read: a file's content.
+        again: the rule's hits in files with other contents.
+        version: of TensorFlow; "": unknown.
+        safety: of the fixes to apply.
+    """
+    found = rounds.fix({path: hits}, read, again, version=parse(version) or (0, 0), allowed=(safety,))
+    return found.contents
 
 
 def report(options: use_case.Options, run: FixRun) -> CheckReport:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import sys
 import time
-from contextlib import contextmanager
 from pathlib import Path
 from statistics import geometric_mean
 from typing import TYPE_CHECKING
@@ -33,10 +30,11 @@ from stepscope.tables.errors import CaptureError, TargetError
 from stepscope.use_cases.record import REPORT_JSON, shown
 from stepscope.use_cases.whatif import memory_sides
 from stepscope.use_cases.whatif.network import failed_network
+from stepscope.use_cases.whatif.printing import printing_to
 from stepscope.wire import trials
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from stepscope.launcher.peers import Contacts
     from stepscope.model.report.step_summary import Throughput
@@ -47,6 +45,8 @@ AS_IT_IS, KEPT, SWITCHED = "as-it-is", "kept", "switched"
 """Parts of the names of runs."""
 ALONE_JSON = "report-alone.json"
 """Name of the report of a run before an experiment has joined it (``in_session``)."""
+OUT = ".out"
+"""Suffix of the job's output, if it is apart from its errors."""
 NO_CAPTURES = "0%"
 STACKS_BUDGET = "20%"
 """Of a run that is made for its stacks, and not timed."""
@@ -59,6 +59,8 @@ OWN = frozenset({"--rounds", "--folder", "--time", "--whole", "--yes", "--resume
 """Options of ours that are the program's if they stand behind its name."""
 USAGE = 2
 """Exit code of argparse for options that a program does not know."""
+ENDED = 128 + signal.SIGTERM
+"""Our exit code where we are asked to end: none of the job's, which was asked too."""
 TO_GRAPH = frozenset({"graph", "graph-function"})
 """Trials that make the same steps other calls."""
 _NOT_IN_EFFECT = "DX146"
@@ -166,6 +168,8 @@ class Runner(Struct, frozen=True, kw_only=True):
     """Whether the job's memory is looked at: a trial changes it."""
     stacks: bool = False
     """Whether runs with captures are made for a window of native stacks."""
+    split: bool = False
+    """Whether the job's output goes to a file apart from its errors (``OUT``)."""
 
     @property
     def networked(self) -> bool:
@@ -212,13 +216,13 @@ class Runner(Struct, frozen=True, kw_only=True):
                 trial if switched else "",
             ),
             isolation=self.isolation,
-            patience=Patience(seconds=most_s) if changes else None,
+            patience=Patience(seconds=most_s) if changes or most_s else None,
             offline=True,
             memory_looks_ns=MEMORY_LOOKS_NS if self.memory else 0,
             stacks=stacks,
         )
         began = time.monotonic()
-        with _printing_to(log):
+        with printing_to(log, self.folder / f"{label}{OUT}" if self.split else log):
             outcome = launch.run(wanted)
         hint = "" if self.networked else _without_network(outcome.contacts, log)
         _check(outcome, label, log, hint + _misplaced(outcome.exit_code, wanted.argv))
@@ -324,6 +328,8 @@ def _check(outcome: launch.Outcome, label: str, log: Path, hint: str) -> None:
     # A program may end in its own way, and Python exits with 1 where it is interrupted as it starts.
     if outcome.exit_code and signal.SIGINT in {-outcome.exit_code, outcome.asked_to_end}:
         raise KeyboardInterrupt
+    if outcome.exit_code and outcome.asked_to_end == signal.SIGTERM:
+        raise SystemExit(ENDED)
     if outcome.exit_code:
         how = f"signal {-outcome.exit_code}" if outcome.exit_code < 0 else f"exit code {outcome.exit_code}"
         raise TargetError(f"the run {label} ended with {how}; its output: {shown(log)}{hint}")
@@ -366,29 +372,6 @@ def _lost(session: Path, report: Report, kept: tuple[str, ...]) -> str:
     """Which kept change the trial has put out of effect, and why; "" if none."""
     whys = ((one, _note(session, report, one)) for one in kept)
     return next((f"with it, {one} is not in effect: {why}" for one, why in whys if why), "")
-
-
-@contextmanager
-def _printing_to(log: Path) -> Iterator[None]:
-    """Redirect all output of this process and its children to ``log``."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    kept = os.dup(1), os.dup(2)
-    try:
-        file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    except OSError as error:
-        raise CaptureError(f"{log} cannot be written: {error.strerror}") from error
-    os.dup2(file, 1)
-    os.dup2(file, 2)
-    os.close(file)
-    try:
-        yield
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        for number, before in zip((1, 2), kept, strict=True):
-            os.dup2(before, number)
-            os.close(before)
 
 
 def measure_of(ran: Sequence[TrialRun]) -> Measure:
