@@ -86,3 +86,17 @@ def test_stages_that_run_one_after_the_other_are_one_stretch() -> None:
     assert [s.stretch for s in found.stages] == [1, 1, 2, 3]
     assert found.slowest is not None
     assert found.slowest.name == "Map"
+
+
+@pytest.mark.parametrize(("busy", "threads"), [(90 * MS, 1), (180 * MS, 1.8)])
+def test_a_fused_map_ran_on_the_threads_that_its_time_takes(busy: int, threads: float) -> None:
+    """The model's parallelism stays 1 where its calls took twice the time that passed."""
+    job = Job()
+    root = job.dataset("BatchDataset", job.dataset("MapDataset", job.dataset("RangeDataset"), line=2), line=3)
+    nodes = [
+        node(1, "MapAndBatch", 2, elements=40, busy=40 * busy, parameters={"parallelism": 1.0}),
+        node(2, "Range", elements=320),
+    ]
+    (stage, *_) = pulled(job, root, nodes).stages
+    assert stage.self_ns == busy
+    assert stage.parallelism == pytest.approx(threads)

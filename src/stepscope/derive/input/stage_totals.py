@@ -85,6 +85,8 @@ class StageTotals(Struct, kw_only=True):
     """The stages that are made with the iterator, and not as it goes."""
     batches: int = 0
     series: int = 0
+    wall_ns: float = 0.0
+    """Time in which it was counted; not a number: unknown."""
     partial: bool = False
     """Whether stages that ended are missing from the sums."""
     sums: dict[Key, _Sums] = field(default_factory=dict)
@@ -93,6 +95,7 @@ class StageTotals(Struct, kw_only=True):
         """Add another iterator's."""
         self.batches += other.batches
         self.series += other.series
+        self.wall_ns += other.wall_ns
         self.partial = self.partial or other.partial
         for key, row in other.sums.items():
             mine = self.sums.setdefault(key, _Sums())
@@ -168,7 +171,11 @@ class PerBatch(Struct, frozen=True, kw_only=True):
 
 
 def per_batch(totals: StageTotals) -> dict[Key, PerBatch]:
-    """The user's stages, from the consumer to the sources."""
+    """The user's stages, from the consumer to the sources.
+
+    A map that tf.data has fused with a batch runs several calls at a time where the model's parallelism is 1: 1.3 and 2
+    were seen, the second in an op trace too (TensorFlow 2.21). So it had at least the threads that its time takes.
+    """
     scale = _scales(totals)
     threads = _threads(totals)
     stretch = _stretches(totals)
@@ -178,11 +185,14 @@ def per_batch(totals: StageTotals) -> dict[Key, PerBatch]:
         row = totals.sums[key]
         if family(key[-1][1]) in INJECTED:
             continue
-        worked = _inputs(totals, key) if family(key[-1][1]) == "MapAndBatch" else ()
+        fused = family(key[-1][1]) == "MapAndBatch"
+        worked = _inputs(totals, key) if fused else ()
+        busy = row.busy_ns * scale[key]
+        ran_on = busy / totals.wall_ns if fused and totals.wall_ns > 0 else 0.0
         rows[key] = PerBatch(
-            busy_ns=row.busy_ns * scale[key] / batches,
+            busy_ns=busy / batches,
             elements=sum(totals.sums[k].elements * scale[k] for k in worked or (key,)) / batches,
-            parallelism=row.parallelism * threads[key],
+            parallelism=max(row.parallelism * threads[key], ran_on),
             buffered=row.buffered / max(1, totals.series),
             bytes=row.bytes * scale[key] / batches,
             stretch=stretch[key],

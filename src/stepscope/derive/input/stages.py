@@ -5,6 +5,7 @@ tf.data fuses, drops and inserts stages but keeps their order, so its tree and t
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -98,9 +99,11 @@ def build(
         first, last = _ends_of_series(series, steps)
         between = [r.data for r in series if first is None or first.at < r.at <= last.at]
         found = stage_totals.of_series(first.data if first is not None else None, between)
+        made = iterators.get(iterator)
+        begun = first if first is not None else made
+        found.wall_ns = float(last.at - begun.at) if begun is not None else math.nan
         totals, matched = shapes.setdefault(found.shape, (StageTotals(shape=found.shape), {}))
         totals.add(found)
-        made = iterators.get(iterator)
         if made is not None and not matched:
             for data in between:
                 by_node = align(data, datasets.get(made.dataset), datasets)
