@@ -112,6 +112,7 @@ def test_python_in_the_pipeline(run: Any, text: str, role: str, mark: str, put: 
     assert calls, sorted({r.name.text for r in run.of(Kind.PYFUNC)})
     name = calls[0].name
     assert (name.role, name.own, name.file) == (role, True, str(run.source))
+    assert name.converted == (text == "<lambda>")  # which is written inside of the map's function
     assert name.line <= run.line(mark) <= name.end_line
     told = [p for p in run.all(PyFunctionMade) if p.name == name.id]
     assert run.line(put) in {p.stack[-1][2] for p in told}

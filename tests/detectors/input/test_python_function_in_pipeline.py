@@ -68,3 +68,12 @@ def test_tenths_are_said_as_such() -> None:
     """Nine of ten is easier to read than ninety percent of them."""
     (found,) = find(filtered(6, python=58 * MS))
     assert "drops 9 of 10 elements" in found.title
+
+
+def test_a_function_that_autograph_has_converted_is_to_be_written_outside() -> None:
+    """It is said with the op that calls it, and first of what to do."""
+    job = pulled(60 * MS, python=58 * MS, role="numpy_function")
+    job.events = [replace(e, converted=True) if isinstance(e, Name) and e.role else e for e in job.events]
+    (found,) = find(job)
+    assert "(tf.numpy_function, converted by AutoGraph)" in found.title
+    assert [remedy.id for remedy in found.remedies][:2] == ["written-outside", "use-tensorflow-ops"]

@@ -312,16 +312,20 @@ def name_of(function: Foreign, fallback: str = "") -> str:
 
 
 def defined(function: Foreign) -> dict[str, Foreign]:
-    """``file``, ``line``, ``end_line`` and ``own`` of a function, as fields of a name line; read-only."""
+    """``file``, ``line``, ``end_line``, ``own``, ``converted`` of a function, as fields of a name line; read-only."""
     code = frames.code_of(function)
     hit = _DEFINED.get(id(code))
     if hit is not None and hit[0] is code:
         return hit[1]
     file, first, last = frames.code_lines(function)
-    if autograph.PREFIX in file:
+    generated = autograph.PREFIX in file
+    if generated:
         file, first, last = autograph.origin(file, first, last)
         file = frames.absolute(file)
-    found = {"file": file, "line": first, "end_line": last, "own": bool(file) and frames.is_own(file)}
+    found: dict[str, Foreign] = {"file": file, "line": first, "end_line": last}
+    found["own"] = bool(file) and frames.is_own(file)
+    if generated:
+        found["converted"] = True
     if len(_DEFINED) >= MAX_SITES:
         _DEFINED.clear()
     _DEFINED[id(code)] = (code, found)

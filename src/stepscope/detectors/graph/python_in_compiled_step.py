@@ -37,7 +37,7 @@ from msgspec import Struct
 from stepscope.causes.input import random_input
 from stepscope.derive.input import pipeline_python
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
-from stepscope.detectors.shared import drawn
+from stepscope.detectors.shared import converted, drawn
 from stepscope.detectors.shared.pipeline_python import about
 from stepscope.tables.findings import Evidence, Remedy
 from stepscope.tables.place import Place
@@ -94,7 +94,7 @@ def _finding(view: StepsView, functions: list[PythonFunction], ratio: float, par
     per_step = sum(f.total_ns for f in functions) / max(1, count)
     more = f" and {len(functions) - 1} more" if len(functions) > 1 else ""
     return Seen(
-        title=f"{first.users}{more} runs as Python inside the compiled step (tf.{first.role}): "
+        title=f"{first.users}{more} runs as Python inside the compiled step (tf.{first.role}{converted.said(first)}): "
         f"{format_ns(per_step)} per step, {format_ratio(ratio)} of the time",
         confidence=0.9,
         where=_places(view, functions),
@@ -110,6 +110,7 @@ def _finding(view: StepsView, functions: list[PythonFunction], ratio: float, par
         ),
         cost=cost_of(view, ratio, low=LEAST * ratio),
         remedies=(
+            *converted.remedies(first),
             Remedy(
                 id="use-tensorflow-ops",
                 text=f"write {first.users} with TensorFlow ops: Python holds the interpreter lock (GIL), runs on "

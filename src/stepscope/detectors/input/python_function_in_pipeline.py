@@ -21,6 +21,9 @@ If the wait lies inside a compiled step and tf.data keeps no model of it (Tensor
 function is the cause if it runs without a break, at least 90 % of the time including the pauses around its calls (it
 would pause for a full buffer), while the rest of the job computes for less than 0.7 of a core.
 
+A function that is written inside of the map's function is converted by AutoGraph together with it, and may run fifty
+times slower than plain Python; the title says so.
+
 ## Known limits
 If the lock or the CPUs are scarce, the saving is an interval and the cost is its middle. Without the function, the
 compiled call and Keras' own loop take at most the time that the rest of the job computes on one core, and at least that
@@ -30,11 +33,11 @@ the calls plus 25 us around each, at most the CPU time of their threads, less th
 the interpreter lock counts as its own. With a GPU, CPU time says nothing about the step, and only the wait counts.
 
 ## Remedy
-Drop first what a later filter, skip or shard drops. Write the work with TensorFlow ops (`tf.strings`, `tf.image`,
-`tf.io`, lookup tables); where the function calls such ops one by one from Python, let it work with NumPy instead. Or do
-it once before training and store the result. Do not store random output: use `tf.random` or
-`tf.image.stateless_random_*`, and store only the work before them. Where only Python can do it, work on whole batches.
-Turn the debug mode off.
+Drop first what a later filter, skip or shard drops. Write a function that AutoGraph has converted at the module's
+level. Write the work with TensorFlow ops (`tf.strings`, `tf.image`, `tf.io`, lookup tables); where the function calls
+such ops one by one from Python, let it work with NumPy instead. Or do it once before training and store the result. Do
+not store random output: use `tf.random` or `tf.image.stateless_random_*`, and store only the work before them. Where
+only Python can do it, work on whole batches. Turn the debug mode off.
 
 ## References
 tf.data performance guide; documentation of tf.py_function on the interpreter lock and serialisation.
@@ -47,7 +50,7 @@ from typing import TYPE_CHECKING
 from stepscope.causes.input import input_cause, random_input
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided
 from stepscope.detectors.input.parts import dropped
-from stepscope.detectors.shared import drawn, pipeline_python
+from stepscope.detectors.shared import converted, drawn, pipeline_python
 from stepscope.detectors.shared.pipeline_python import Params
 from stepscope.model.log.program import Setting
 from stepscope.tables.findings import Evidence, Remedy
@@ -77,7 +80,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     drop = dropped.after(view, cause.stage) if debug is None else None
     yield Seen(
         title=f"{'the debug mode of tf.data is on: ' if debug is not None else ''}{name}{by} runs as Python in the "
-        f"input pipeline (tf.{function.role}), {format_ns(waited.per_batch_ns)} per batch"
+        f"input pipeline (tf.{function.role}{converted.said(function)}), {format_ns(waited.per_batch_ns)} per batch"
         f"{pipeline_python.inside_text(view, function) if debug is None else ''}"
         f"{drop.said(view) if drop is not None else ''}{waited.held_up(view)}",
         confidence=0.95,
@@ -93,6 +96,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
         if debug is not None
         else (
             *_first(view, cause, drop),
+            *converted.remedies(function),
             Remedy(
                 id="use-tensorflow-ops",
                 text=f"write {name} with TensorFlow ops ({_OPS if draw is None else _RANDOM_OPS}): Python code in the "

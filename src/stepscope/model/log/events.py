@@ -57,6 +57,8 @@ class Name(Event, tag="name", frozen=True, kw_only=True):
     hook: str = ""
     own: bool = False
     """Flag: defined in the user's code, not in site-packages."""
+    converted: bool = False
+    """Flag: AutoGraph has converted it: it was written inside of a function that TensorFlow traces."""
     call_file: str = ""
     call_line: int = 0
     call_function: str = ""
