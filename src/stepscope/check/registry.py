@@ -25,6 +25,7 @@ from stepscope.check.rules.libraries import buggy_library_version, fork_after_fr
 from stepscope.check.rules.ops import backend_calls_in_loop, graph_ops_in_loop, loop_invariant_op
 from stepscope.check.rules.tf_data import (
     cached_repeats,
+    converted_python,
     files_in_one_array,
     forked_workers,
     generator_over_arrays,
@@ -107,6 +108,7 @@ ALL: tuple[Rule, ...] = (
     forked_workers.RULE,
     image_shrunk_after_decoding.RULE,
     files_in_one_array.RULE,
+    converted_python.RULE,
     changing_python_argument.RULE,
     function_made_per_call.RULE,
     varying_shapes.RULE,
