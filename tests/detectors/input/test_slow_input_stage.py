@@ -131,6 +131,50 @@ def test_what_is_thrown_away_should_not_be_made(by: str) -> None:
     assert ("train.py", 72) in [(p.file, p.line) for p in found.where]
 
 
+@pytest.mark.parametrize(("left", "drops"), [(8, False), (2, True)])
+def test_a_filter_of_batches_drops_what_it_drops_of_these(left: int, *, drops: bool) -> None:
+    """64 elements become 8 batches, of which it leaves all, or a quarter: the batch drops none."""
+    job = Job()
+    mapped = job.dataset("MapDataset", job.dataset("RangeDataset", line=70), line=71, fn_name="decode")
+    iterator = job.iterator(job.dataset("FilterDataset", job.dataset("BatchDataset", mapped, line=72), line=73))
+    job.function(**MAIN_CALL).every(PERIOD, STEPS, dur=20 * MS, start=60 * MS)
+    job.nexts().every(PERIOD, STEPS, dur=60 * MS, arg=iterator)
+    for batches in (50, 90):
+        nodes = [
+            node(1, "Filter", 2, elements=batches, busy=batches * MS),
+            node(2, "Batch", 3, elements=batches * 8 // left, busy=batches * MS),
+            node(3, "Map", 4, elements=batches * 64 // left, busy=batches * 60 * MS),
+            node(4, "Range", elements=batches * 64 // left, busy=batches),
+        ]
+        job.model(iterator, batches * PERIOD, nodes)
+    (found,) = find(job)
+    assert found.code == "INP001"
+    assert ("drops" in found.title) == drops
+    assert ("filter-first" in [remedy.id for remedy in found.remedies]) == drops
+
+
+def test_a_filter_of_another_input_drops_nothing_of_this_one() -> None:
+    """Of two that are zipped, the one with the slow map has no filter behind it."""
+    job = Job()
+    slow = job.dataset("MapDataset", job.dataset("RangeDataset", line=70), line=71, fn_name="decode")
+    other = job.dataset("FilterDataset", job.dataset("RangeDataset", line=74), line=75)
+    iterator = job.iterator(job.dataset("ZipDataset", other, slow, line=76))
+    job.function(**MAIN_CALL).every(PERIOD, STEPS, dur=20 * MS, start=60 * MS)
+    job.nexts().every(PERIOD, STEPS, dur=60 * MS, arg=iterator)
+    for batches in (50, 90):
+        nodes = [
+            node(1, "Zip", 2, 4, elements=batches, busy=batches * MS),
+            node(2, "Filter", 3, elements=batches, busy=batches * MS),
+            node(3, "Range", elements=batches * 8, busy=batches),
+            node(4, "Map", 5, elements=batches, busy=batches * 60 * MS),
+            node(5, "Range", elements=batches, busy=batches),
+        ]
+        job.model(iterator, batches * PERIOD, nodes)
+    (found,) = find(job)
+    assert found.code == "INP001"
+    assert "drops" not in found.title
+
+
 def test_a_filter_that_takes_what_the_map_makes_cannot_come_first() -> None:
     """It gets three values where the map gets one: the map is to be split, and no edit moves the filter."""
     job = filtered(8)

@@ -75,14 +75,22 @@ class Dropped(Struct, frozen=True, kw_only=True):
 
 
 def after(view: StepsView, stage: Stage | None, max_left_ratio: float = MAX_LEFT_RATIO) -> Dropped | None:
-    """The nearest stage behind ``stage``, which runs the user's code, that leaves less than a share of its elements."""
+    """The nearest stage behind ``stage``, which runs the user's code, that leaves less than a share of what it takes.
+
+    The share is of the stage's own input: a batch in between makes fewer elements of as many rows, and drops none.
+    """
     stages = view.pipeline.stages
-    if stage is None or stage not in stages or not stage.elements or not any(part in stage.name for part in MAKERS):
+    if stage is None or stage not in stages or not any(part in stage.name for part in MAKERS):
         return None
-    for behind in reversed(stages[: stages.index(stage)]):
+    depth = stage.depth
+    for at in reversed(range(stages.index(stage))):
+        behind, taken = stages[at], stages[at + 1]
+        if behind.depth >= depth:  # of another input of a zip
+            continue
+        depth = behind.depth
         method = next((word for word in METHODS if word.capitalize() in behind.name), "")
-        if method:
-            left = behind.elements / stage.elements
+        if method and taken.elements:
+            left = behind.elements / taken.elements
             kept = left >= max_left_ratio
             return None if kept else Dropped(by=behind, method=method, ratio=Ratio(1.0 - left))
     return None
