@@ -32,7 +32,7 @@ ALONE = 0.10
 """Share of the steady wall time from which a line is a finding, if nothing else is above information: as of slow Python
 in the loop."""
 ALWAYS = 0.30
-"""The same whatever else is found: the issue's bound."""
+"""The same whatever else is found."""
 MOST_PLACES = 4
 """Of a general finding, that are looked at."""
 REST = frozenset({"time-in-callbacks", "time-in-input-wait", "time-in-other-python"})

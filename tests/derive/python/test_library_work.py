@@ -22,6 +22,9 @@ row = base.execute(
 total = one + two
 seen.append(one)
 time.sleep(0.01)
+image = cv2.imread(f"{folder}/{name}.jpg")
+order = np.argsort(model(rows))
+import sqlite3
 """
 
 
@@ -30,6 +33,12 @@ def sample(line: int, *below: tuple[str, str]) -> Sample:
     mine = Spot(file=FILE, function="<module>", line=line, own=True)
     frames = (Spot(file=file, function=function, line=9, own=False) for file, function in below)
     return Sample(at=1, weight_ns=1, component="other-python", frames=(mine, *frames))
+
+
+def test_an_execute_is_a_query_where_the_file_has_a_database() -> None:
+    """Engines of inference have a method of that name."""
+    assert library_work.of(sample(8), lambda _: SOURCE) == "sql"
+    assert library_work.of(sample(8), lambda _: SOURCE.replace("import sqlite3", "import tensorrt")) == ""
 
 
 @pytest.mark.parametrize(
@@ -47,6 +56,8 @@ def sample(line: int, *below: tuple[str, str]) -> Sample:
         (10, ""),
         (11, ""),
         (12, "sleep"),
+        (13, ""),
+        (14, ""),
         (99, ""),
     ],
 )
@@ -70,6 +81,8 @@ def test_c_code_is_of_the_kind_that_its_lines_calls_have(line: int, kind: str) -
         ([("/x/site-packages/pandas/core/indexing.py", "_iLocIndexer.__getitem__")], "pandas"),
         ([("/x/site-packages/numpy/_core/fromnumeric.py", "argsort")], "sort"),
         ([("/x/site-packages/other/thing.py", "work")], ""),
+        ([("/x/site-packages/other/csv.py", "read")], ""),
+        ([("/x/site-packages/tensorflow/python/ops/sort_ops.py", "argsort")], ""),
         ([("/run/stepscope/agent/core/patches.py", "wrapper")], "pickle"),
     ],
 )

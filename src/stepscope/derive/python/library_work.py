@@ -1,7 +1,8 @@
 """Which kind of work a stack sample is in, by the library's functions on it, else by the calls of the user's line.
 
 A function in C has no frame: of ``pickle.loads(blob)`` the user's line is the innermost. Its kind then rests on the
-line's source, and only where all of its calls of a known kind are of one kind.
+line's source, and only where all of its calls that can take long are of one kind: in ``cv2.imread(f"{folder}/a.jpg")``
+the text is not what takes the time.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 from typing import TYPE_CHECKING, Literal
 
 from stepscope.derive.python import loop_source, stack_samples
+from stepscope.derive.python.framework_files import is_framework
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,23 +49,25 @@ WorkKind = Literal[
 ]
 """``unzip``: unpacks a member of an archive; ``npy``: reads a file of NumPy; ``list``: lists a folder."""
 
+_STANDARD = r"/lib/python3\.\d+t?/"
+"""Folder of Python's own library, whose modules have common names."""
 _FILES: tuple[tuple[str, WorkKind], ...] = (
-    (r"/zipfile(\.py|/)", "unzip"),
-    (r"/(gzip|_compression|lzma|bz2|zlib)\.py$", "inflate"),
-    (r"/json/(decoder|scanner|__init__)\.py$", "json"),
+    (_STANDARD + r"zipfile(\.py|/)", "unzip"),
+    (_STANDARD + r"(gzip|_compression|lzma|bz2|zlib)\.py$", "inflate"),
+    (_STANDARD + r"json/(decoder|scanner|__init__)\.py$", "json"),
     (r"-packages/PIL/", "image"),
     (r"-packages/pandas/io/", "csv"),
     (r"-packages/pandas/", "pandas"),
-    (r"/(http/client|urllib/request|ssl)\.py$", "request"),
+    (_STANDARD + r"(http/client|urllib/request|ssl)\.py$", "request"),
     (r"-packages/(requests|urllib3|httpx)/", "request"),
-    (r"/logging/\w+\.py$", "log"),
-    (r"/(re/__init__|re)\.py$", "regex"),
-    (r"/sqlite3/", "sql"),
-    (r"/csv\.py$", "csv"),
-    (r"/copy\.py$", "copy"),
-    (r"/pickle\.py$", "pickle"),
+    (_STANDARD + r"logging/\w+\.py$", "log"),
+    (_STANDARD + r"(re/__init__|re)\.py$", "regex"),
+    (_STANDARD + r"sqlite3/", "sql"),
+    (_STANDARD + r"csv\.py$", "csv"),
+    (_STANDARD + r"copy\.py$", "copy"),
+    (_STANDARD + r"pickle\.py$", "pickle"),
     (r"-packages/numpy/lib/(_npyio_impl|npyio|format|_format_impl)\.py$", "npy"),
-    (r"/(glob|fnmatch)\.py$", "list"),
+    (_STANDARD + r"(glob|fnmatch)\.py$", "list"),
 )
 """Files of libraries, and what a sample in them does. Of several on one stack the innermost counts: an archive that
 NumPy reads is unpacked."""
@@ -91,6 +95,20 @@ _BY_PATH: dict[str, WorkKind] = {
 """The same for calls as the source writes them."""
 
 
+_SHORT = (
+    "abs add all any append array asarray bool bytes debug decode dict encode endswith enumerate error extend float "
+    "get getattr info int isinstance items join keys len list lower lstrip max min next numpy perf_counter pop print "
+    "range replace reversed round rstrip set split startswith str strip sum time tobytes tolist tuple upper values "
+    "warning write zip"
+)
+_CHEAP = frozenset(_SHORT.split())
+"""Last names of calls that seldom take a line's time where it makes one of a known kind, too."""
+_DATABASES = re.compile(
+    r"^\s*(?:import|from)\s.*\b(?:sqlite3|psycopg2?|pyodbc|pymysql|MySQLdb|duckdb|sqlalchemy|oracledb)\b", re.MULTILINE
+)
+"""Imports without which ``execute`` is no query: other libraries have methods of that name."""
+
+
 def of(sample: Sample, source_of: SourceOf) -> WorkKind:
     """The kind of work; "" if it is not known.
 
@@ -104,14 +122,16 @@ def of(sample: Sample, source_of: SourceOf) -> WorkKind:
         found = next((kind for pattern, kind in _FILES if re.search(pattern, path)), None)
         if found is not None:
             return "deflate" if found == "inflate" and "write" in frame.function.lower() else found
-    if below and any(frame.function.rpartition(".")[2] in _SORTS for frame in below):
+    if any(frame.function.rpartition(".")[2] in _SORTS and not is_framework(frame.file) for frame in below):
         return "sort"
     culprit = sample.culprit
     return at_line(culprit, source_of) if culprit is not None and not below else ""
 
 
 def at_line(spot: Spot, source_of: SourceOf) -> WorkKind:
-    """The kind of work that the calls of a line do, by its source; "" if they are of none or of several kinds."""
+    """The kind of work that the calls of a line do, by its source; "" if they are of none or of several kinds, or if
+    another call may be what takes the time.
+    """
     source = source_of(spot.file)
     return _at_line(source, spot.line) if source else ""
 
@@ -119,19 +139,27 @@ def at_line(spot: Spot, source_of: SourceOf) -> WorkKind:
 @functools.lru_cache(maxsize=256)
 def _at_line(source: str, line: int) -> WorkKind:
     tree = loop_source.parsed(source)
-    kinds = set(_kinds(tree, line)) - {""} if tree is not None else set[WorkKind]()
-    return kinds.pop() if len(kinds) == 1 else ""
+    kinds = set(_kinds(tree, line)) if tree is not None else set[WorkKind]()
+    kind = kinds.pop() if len(kinds) == 1 else ""
+    return "" if kind == "sql" and not _DATABASES.search(source) else kind
 
 
 def _kinds(tree: ast.Module, line: int) -> Iterator[WorkKind]:
+    """The kinds of what can take long on a line; "" for a call of which nothing is known."""
     for node in ast.walk(tree):
         first = getattr(node, "lineno", 0)
         if not first <= line <= (getattr(node, "end_lineno", None) or first):
             continue
         if isinstance(node, ast.Call):
-            yield _of_call(node)
+            kind = _of_call(node)
+            if kind or _last_name(node.func) not in _CHEAP:
+                yield kind
         elif isinstance(node, ast.JoinedStr) or (isinstance(node, ast.BinOp) and _fills_text(node)):
             yield "format"
+
+
+def _last_name(func: ast.expr) -> str:
+    return func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
 
 
 def _fills_text(node: ast.BinOp) -> bool:

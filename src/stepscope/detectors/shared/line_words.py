@@ -48,8 +48,8 @@ OF_KINDS: dict[WorkKind, tuple[str, str]] = {
     ),
     "open": ("opening of files", "open it once before the loop, or keep many items in one file"),
     "pandas": (
-        "access of pandas by row or label",
-        "take the columns as NumPy arrays once before the loop (to_numpy), and index these",
+        "work of pandas on tables",
+        "do it once before the loop, and take what is used as NumPy arrays (to_numpy)",
     ),
     "pickle": ("unpickling", "unpickle once before the loop; plain arrays load faster than objects"),
     "regex": ("matching of regular expressions", "split the texts once before the training, and keep the numbers"),
