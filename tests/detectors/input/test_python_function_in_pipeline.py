@@ -70,10 +70,14 @@ def test_tenths_are_said_as_such() -> None:
     assert "drops 9 of 10 elements" in found.title
 
 
-def test_a_function_that_autograph_has_converted_is_to_be_written_outside() -> None:
-    """It is said with the op that calls it, and first of what to do."""
+@pytest.mark.parametrize("loops", [True, False])
+def test_a_function_that_autograph_has_converted_is_to_be_written_outside(*, loops: bool) -> None:
+    """It is said with the op that calls it, and first of what to do; where it has no loop, that would gain nothing."""
     job = pulled(60 * MS, python=58 * MS, role="numpy_function")
     job.events = [replace(e, converted=True) if isinstance(e, Name) and e.role else e for e in job.events]
+    body = "for word in row: count(word)" if loops else "return np.load(row)"
+    job.sources[SCRIPT] = "\n" * 14 + f"def decode(row):\n    {body}\n"
     (found,) = find(job)
-    assert "(tf.numpy_function, converted by AutoGraph)" in found.title
-    assert [remedy.id for remedy in found.remedies][:2] == ["written-outside", "use-tensorflow-ops"]
+    assert ("(tf.numpy_function, converted by AutoGraph)" in found.title) == loops
+    assert [remedy.id for remedy in found.remedies][: 1 + loops][-1] == "use-tensorflow-ops"
+    assert (found.remedies[0].id == "written-outside") == loops

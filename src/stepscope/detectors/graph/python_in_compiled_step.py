@@ -94,8 +94,8 @@ def _finding(view: StepsView, functions: list[PythonFunction], ratio: float, par
     per_step = sum(f.total_ns for f in functions) / max(1, count)
     more = f" and {len(functions) - 1} more" if len(functions) > 1 else ""
     return Seen(
-        title=f"{first.users}{more} runs as Python inside the compiled step (tf.{first.role}{converted.said(first)}): "
-        f"{format_ns(per_step)} per step, {format_ratio(ratio)} of the time",
+        title=f"{first.users}{more} runs as Python inside the compiled step (tf.{first.role}"
+        f"{converted.said(view, first)}): {format_ns(per_step)} per step, {format_ratio(ratio)} of the time",
         confidence=0.9,
         where=_places(view, functions),
         evidence=(
@@ -110,7 +110,7 @@ def _finding(view: StepsView, functions: list[PythonFunction], ratio: float, par
         ),
         cost=cost_of(view, ratio, low=LEAST * ratio),
         remedies=(
-            *converted.remedies(first),
+            *converted.remedies(view, first),
             Remedy(
                 id="use-tensorflow-ops",
                 text=f"write {first.users} with TensorFlow ops: Python holds the interpreter lock (GIL), runs on "

@@ -80,7 +80,8 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     drop = dropped.after(view, cause.stage) if debug is None else None
     yield Seen(
         title=f"{'the debug mode of tf.data is on: ' if debug is not None else ''}{name}{by} runs as Python in the "
-        f"input pipeline (tf.{function.role}{converted.said(function)}), {format_ns(waited.per_batch_ns)} per batch"
+        f"input pipeline (tf.{function.role}{converted.said(view, function)}), "
+        f"{format_ns(waited.per_batch_ns)} per batch"
         f"{pipeline_python.inside_text(view, function) if debug is None else ''}"
         f"{drop.said(view) if drop is not None else ''}{waited.held_up(view)}",
         confidence=0.95,
@@ -96,7 +97,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
         if debug is not None
         else (
             *_first(view, cause, drop),
-            *converted.remedies(function),
+            *converted.remedies(view, function),
             Remedy(
                 id="use-tensorflow-ops",
                 text=f"write {name} with TensorFlow ops ({_OPS if draw is None else _RANDOM_OPS}): Python code in the "
