@@ -50,10 +50,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.input.widened_elements import Widening
-    from stepscope.derive.optrace.device.host_offload import Offload
     from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.view import SessionView
     from stepscope.tables.place import Place
+    from stepscope.tables.records import I64
 
 
 class Params(Struct, frozen=True, kw_only=True):
@@ -66,8 +66,6 @@ class Params(Struct, frozen=True, kw_only=True):
 MIN_UNREAD = Ratio(0.3)
 """Share of the bytes of a batch that no op reads, from which leaving them out is the remedy."""
 WAYS = (device_work.TO_DEVICE, device_work.FROM_DEVICE)
-OFFLOAD = ("copy-to-device", "copy-from-device")
-"""Parts of a step in which a program waits for arrays that it offloads."""
 STAGED_PART = Ratio(0.5)
 """Share of the copies from which it is said that the host's part makes the most of them."""
 _STAGED = (
@@ -87,9 +85,11 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     if trace is None or trace.device < 0:
         return
     ratio, staged = trace.breakdown.ratio(*step_parts.TO_DEVICE), trace.breakdown.ratio("stage-to-device")
-    offloaded = _offloaded(trace)
-    if offloaded and trace.breakdown.ratio(*OFFLOAD) >= params.min_ratio:
-        yield _of_program(view, trace, offloaded, params)
+    waits = _offload_waits(trace)
+    waited = intervals.clip(device_work.when(trace.trace, waits), trace.periods.windows)
+    waited_ratio = intervals.total(waited) / max(1, intervals.total(trace.periods.windows))
+    if waited_ratio >= params.min_ratio:
+        yield _of_program(view, trace, waits, waited_ratio, params)
         return
     if ratio < params.min_ratio:
         return
@@ -122,26 +122,21 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     )
 
 
-def _offloaded(trace: OpView) -> dict[str, list[tuple[Offload, int]]]:
-    """Copies of arrays in the host's memory for which the device waits, by way; empty if there are none."""
-    of_way = {way: host_offload.rows(trace.trace, trace.device, way, waits=True) for way in WAYS}
-    events, windows = trace.trace.events, trace.periods.windows
-    found = {
-        way: host_offload.what(
-            trace.trace, rows[intervals.overlapping(windows, events.start_ns[rows], events.end_ns[rows])]
-        )
-        for way, rows in of_way.items()
-    }
-    return {way: copied for way, copied in found.items() if copied}
+def _offload_waits(trace: OpView) -> I64:
+    """Rows of the steps' ops in which the device waits for an array in the host's memory, both ways."""
+    rows = np.concatenate([host_offload.rows(trace.trace, trace.device, way, waits=True) for way in WAYS])
+    events = trace.trace.events
+    within: I64 = rows[intervals.overlapping(trace.periods.windows, events.start_ns[rows], events.end_ns[rows])]
+    return within
 
 
-def _of_program(view: SessionView, trace: OpView, copied: dict[str, list[tuple[Offload, int]]], params: Params) -> Seen:
-    """A program that keeps arrays in the host's memory, and waits for them."""
-    ratio, steps = trace.breakdown.ratio(*OFFLOAD), max(1, len(trace.periods))
-    sizes = {way: sum(one.bytes * count for one, count in copied.get(way, ())) / steps for way in WAYS}
-    arrays = Counter[str]()
-    for one, count in (pair for every in copied.values() for pair in every):
+def _of_program(view: SessionView, trace: OpView, waits: I64, ratio: float, params: Params) -> Seen:
+    """A program that keeps arrays in the host's memory, and waits for them a share of the steps."""
+    steps = max(1, len(trace.periods))
+    arrays, sizes = Counter[str](), dict.fromkeys(WAYS, 0.0)
+    for one, count in host_offload.what(trace.trace, waits):
         arrays[one.array] += one.bytes * count
+        sizes[one.way] += one.bytes * count / steps
     largest = arrays.most_common(1)[0][0]
     return Seen(
         title=f"the device waits {format_ratio(ratio)} of the step for arrays that the program keeps in the host's "
