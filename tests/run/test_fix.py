@@ -6,20 +6,21 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
+from tests.run.conftest import wait_for
 
 from stepscope.sandbox import isolation
 
 PATIENCE_S = 60.0
 PROGRAM = """
-import pathlib, sys, time
+import pathlib, signal
 pathlib.Path("made").write_text("by the run")
 print("loss 0.5", flush=True)
-time.sleep(120)
+signal.pause()
 """
+"""Runs until it is ended."""
 
 
 def test_one_that_is_ended_leaves_nothing(tmp_path: Path) -> None:
@@ -39,9 +40,7 @@ def test_one_that_is_ended_leaves_nothing(tmp_path: Path) -> None:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    ends = time.monotonic() + PATIENCE_S
-    while not any("loss" in log.read_text() for log in place.rglob("*.out")) and time.monotonic() < ends:
-        time.sleep(0.1)
+    wait_for(lambda: any("loss" in log.read_text() for log in place.rglob("*.out")), "the program to run")
     running.send_signal(signal.SIGTERM)
     assert running.wait(PATIENCE_S) == 128 + signal.SIGTERM
     assert list(place.iterdir()) == []

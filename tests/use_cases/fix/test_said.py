@@ -27,6 +27,7 @@ def test_times_and_progress_on_its_way_are_no_difference() -> None:
     [
         ("took 3.2 s", "took 7.9 s"),
         ("elapsed: 3.2", "elapsed: 3.9"),
+        ("done in 2 min 30 s", "done in 3 min 1 s"),
         ("2026-11-30 16:10:00 ready", "2026-11-30 17:12:03 ready"),
         ("812.5 samples/s", "912.5 samples/s"),
         ("<object at 0x7f01>", "<object at 0x7f99>"),
@@ -48,6 +49,7 @@ def test_no_difference(before: str, after: str) -> None:
         ("loss 0.5", "loss nan"),
         ("learning_rate: 0.1", "learning_rate: 0.01"),
         ("timesteps 10", "timesteps 12"),
+        ("loss 0.51 min 0.2 max 0.9", "loss 0.52 min 0.2 max 0.9"),
         ("saved to a", "saved to b"),
         ("step 1\nstep 2", "step 1"),
         ("1/1 ━━━━ 0s 20ms/step\n1/1 ━━━━ 0s 20ms/step", "1/1 ━━━━ 0s 20ms/step"),

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 _GIT_S = 120.0
 """Time for one command of git."""
-_NONE = "0" * 40
 _AS = {
     "GIT_AUTHOR_NAME": "stepscope",
     "GIT_AUTHOR_EMAIL": "stepscope@localhost",
@@ -82,7 +81,7 @@ def make(top: Path, branch: str, files: Mapping[str, bytes], message: str) -> st
         tree = _must(top, branch, "write-tree", more=index)
     known = _git(top, "var", "GIT_COMMITTER_IDENT").returncode == 0
     commit = _must(top, branch, "commit-tree", tree, "-p", head, "-m", message, more={} if known else _AS)
-    _must(top, branch, "update-ref", f"refs/heads/{branch}", commit, _NONE[: len(commit)].ljust(len(commit), "0"))
+    _must(top, branch, "update-ref", f"refs/heads/{branch}", commit, "0" * len(commit))
     return commit
 
 

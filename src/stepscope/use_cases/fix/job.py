@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
 from pathlib import Path
@@ -141,8 +142,7 @@ class Job:
             source = self._runner.folder / f"content-{self._files}"
             source.write_bytes(data)
             replaced.append((path, str(source)))
-        how = self._runner.isolation
-        isolation = type(how)(keep=how.keep, network=how.network, tmpfs_bytes=how.tmpfs_bytes, replaced=tuple(replaced))
+        isolation = dataclasses.replace(self._runner.isolation, replaced=tuple(replaced))
         return replace(self._runner, isolation=isolation)
 
     def _ended(self, error: str) -> str:

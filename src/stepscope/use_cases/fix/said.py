@@ -26,7 +26,9 @@ MOST_BYTES = 16 << 20
 MOST_SHOWN = 70
 """Letters of a line in a message."""
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf)(?![\w])")
-_UNIT = r"(?:ns|us|µs|ms|s|secs?|seconds?|mins?|minutes?|h|hours?)"
+_MINUTES = r"mins?(?:(?=\s*\d[\d.]*\s*s)|(?!\s*[:=]?\s*[-+.\d]))"
+"""Not a "min" with a value behind it, which is the least of something."""
+_UNIT = rf"(?:ns|us|µs|ms|s|secs?|seconds?|{_MINUTES}|minutes?|h|hours?)"
 _THING = r"(?:it|steps?|samples?|images?|imgs?|examples?|batch(?:es)?|tokens?|records?|rows?|epochs?|[kKMG]?i?B)"
 _VALUE = r"[-+]?\d[\d,]*\.?\d*(?:e[-+]?\d+)?"
 _NAMED = r"\b(?:\w+[_ ])?(?:time|elapsed|took|duration|seconds|secs?|speed|throughput|fps|eta)\b"
