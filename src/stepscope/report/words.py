@@ -274,8 +274,8 @@ def subject(report: Report) -> str:
 
 
 def plural(count: int, word: str) -> str:
-    """``1 step``, ``2 steps``, ``2 processes``."""
-    ending = "" if count == 1 else "es" if word.endswith("s") else "s"
+    """``1 step``, ``2 steps``, ``2 processes``, ``2 batches``."""
+    ending = "" if count == 1 else "es" if word.endswith(("s", "ch")) else "s"
     return f"{count:,} {word}{ending}"
 
 

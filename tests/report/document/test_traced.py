@@ -22,7 +22,7 @@ from stepscope.model.report.overhead import Overhead
 from stepscope.model.report.report import Report, SessionSummary
 from stepscope.model.report.step_summary import Throughput
 from stepscope.report import html, markdown, text
-from stepscope.report.document.traces.traced import part_class
+from stepscope.report.document.traces.traced import blocking, part_class
 
 MS = 1_000_000
 CALL = "StatefulPartitionedCall"
@@ -109,6 +109,12 @@ def test_terminal_of_an_imported_file() -> None:
     assert f"idle        {said}" in lines
     assert "          89 % a/MatMul (MatMul) on /device:GPU:0" in lines
     assert any(line.endswith("k\u2026 on /device:GPU:0") for line in lines)
+
+
+def test_of_two_batches_no_time_of_a_stage_is_given() -> None:
+    few = replace(TRACED, batches=2)
+    assert blocking(few) == "stage Map<i> needs the most time, one call at a time (PyFunc, Cast)"
+    assert blocking(TRACED) == "stage Map<i> takes 11 ms per batch, one call at a time (PyFunc, Cast)"
 
 
 def test_terminal_of_a_measured_job_with_a_capture() -> None:

@@ -86,6 +86,25 @@ def test_a_stage_with_threads_of_its_own_works_there_and_its_calls_only_wait() -
     assert made.view().breakdown.mean_ns("host-compute") == 30 * US
 
 
+@pytest.mark.parametrize(("gap", "at_a_time"), [(0.0, 2), (40.0, 1)], ids=["together", "one after the other"])
+def test_a_map_fused_with_its_batch_had_the_threads_that_its_calls_took(gap: float, at_a_time: int) -> None:
+    """Its calls name no parallelism."""
+    made = Maker()
+    fetch, runner, pool = made.thread("get_next"), made.thread("runner"), made.thread("tf_Compute")
+    for i in range(8):
+        at = 100.0 * i
+        made.step(at, 99, i)
+        made.get_next(fetch, at, 90)
+        made.stage(fetch, "Root", at + 1, 88)
+        made.stage(fetch, "Root::MapAndBatch", at + 2, 86)
+        made.span(runner, "MapAndBatchProduce", at, 80)
+        made.stage(runner, "Root::MapAndBatch::Range", at + 1, 1)
+        for k in range(2):
+            made.span(runner, "InstantiatedCapturedFunction::RunAsync", at + 5 + (2 + gap) * k, 2, id=500 + 2 * i + k)
+            made.op(pool, "map/Decode:DecodeJpeg", at + 8 + (2 + gap) * k, 35, 500 + 2 * i + k)
+    assert _tree(made).root.inputs[0].parallelism == at_a_time
+
+
 def test_inputs_of_one_kind_are_told_apart_and_elements_are_not() -> None:
     """Zip has two maps; interleave has as many readers as files, which are one stage."""
     made = Maker()

@@ -48,6 +48,8 @@ class Function(Struct, frozen=True, kw_only=True):
     """Time in the executor: its ops, and user Python. The rest is the cost of calling the function."""
     types: Mapping[str, int]
     """Time by type of op, longest first. Cheap ops are not recorded individually."""
+    at_a_time: float
+    """Mean number of runs at a time, while any ran."""
 
     @property
     def around_ratio(self) -> float:
@@ -238,6 +240,7 @@ class _Runs(Struct, frozen=True, kw_only=True):
     stage: I64
     later: Bool
     """Whether the run only started here and continued elsewhere."""
+    start_ns: I64
     run_ns: I64
     after_ns: I64
     """Part of the run after the call that started it."""
@@ -266,6 +269,7 @@ def _runs(trace: OpTrace, domain: Domain, stage: Bool, owner: I64) -> _Runs:
         number=domain.run[rows],
         stage=owner[around],
         later=later,
+        start_ns=events.start_ns[rows],
         run_ns=whole - events.start_ns[rows],
         after_ns=np.maximum(0, whole - events.end_ns[rows]),
     )
@@ -286,14 +290,17 @@ def _functions(trace: OpTrace, domain: Domain, runs: _Runs, paths: tuple[Path, .
     kind = trace.metas.op_type[trace.events.meta[pieces.event]]
     found = {}
     for i in np.unique(runs.stage).tolist():
-        theirs = stage == i
+        theirs, its_runs = stage == i, runs.stage == i
         types: Counter[str] = Counter()
         for code in np.unique(kind[theirs]).tolist():
             types[trace.strings[code]] += int(dur[theirs & (kind == code)].sum())
+        start_ns, run_ns = runs.start_ns[its_runs], runs.run_ns[its_runs]
+        ran_ns = intervals.total(intervals.merge(start_ns, start_ns + run_ns))
         found[paths[i]] = Function(
-            runs=int((runs.stage == i).sum()),
-            run_ns=int(runs.run_ns[runs.stage == i].sum()),
+            runs=int(its_runs.sum()),
+            run_ns=int(run_ns.sum()),
             work_ns=int(max(trace.events.dur_ns[executed[executed_stage == i]].sum(), dur[theirs].sum())),
             types=dict(types.most_common()),
+            at_a_time=float(run_ns.sum() / ran_ns) if ran_ns else 1.0,
         )
     return found

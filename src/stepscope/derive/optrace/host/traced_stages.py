@@ -33,7 +33,7 @@ class StageNode(Struct, frozen=True, kw_only=True):
     parallel: bool
     """Whether it has threads of its own."""
     parallelism: int
-    """Number of calls of its function that may run at a time; 1 if unknown."""
+    """Number of calls of its function that may run at a time, or did; 1 if unknown."""
     buffered: float | None
     """Mean number of elements ready when it was called; None if it has no buffer."""
     function: Function | None
@@ -80,6 +80,10 @@ def _node(path: Path, calls: PipelineCalls, work: WorkByStage) -> StageNode:
     mine = calls.rows_of(path)
     known = calls.buffered[mine]
     known = known[known >= 0]
+    function = work.functions.get(path)
+    allowed = max(1, int(calls.parallelism[mine].max()))
+    # A map that tf.data has fused with a batch runs several calls at a time and names no parallelism.
+    ran = round(function.at_a_time) if function is not None and path[-1].startswith("MapAndBatch") else 1
     return StageNode(
         path=path,
         datasets=calls.datasets.get(path, ""),
@@ -87,9 +91,9 @@ def _node(path: Path, calls: PipelineCalls, work: WorkByStage) -> StageNode:
         total_ns=int(calls.dur_ns[mine].sum()),
         self_ns=work.self_ns.get(path, 0),
         parallel=path in work.parallel,
-        parallelism=max(1, int(calls.parallelism[mine].max())),
+        parallelism=max(allowed, ran),
         buffered=float(known.mean()) if len(known) else None,
-        function=work.functions.get(path),
+        function=function,
         inputs=tuple(_node(p, calls, work) for p in calls.paths if stage_calls.above(p) == path),
     )
 

@@ -45,6 +45,8 @@ MIN_CALL = 0.3
 """Share of the idle time from which a call of the loop is named."""
 SMALL = 0.005
 """Parts below half a percent are omitted from short lists."""
+ENOUGH_BATCHES = 3
+"""Of fewer batches no time of a stage is given."""
 STAGE_HEAD = columns("Stage | Work per batch: | Parallel calls: | Buffered: | Calls: | Ops of its function")
 GAP_HEAD = columns("At: | Duration: | Host activity")
 TRANSFER_HEAD = columns("Parameter | From | Size: | Needed: | Came: | Waited: | Came before more urgent ones:")
@@ -96,12 +98,17 @@ def hidden_items(traced: TracedSteps) -> list[str]:
 
 
 def blocking(traced: TracedSteps) -> str:
-    """``stage Map takes 25.8 ms per batch, one call at a time (PyFunc)``; empty without a pipeline."""
+    """``stage Map takes 25.8 ms per batch, one call at a time (PyFunc)``; empty without a pipeline.
+
+    Of a few batches it gives no time: calls for the batches before and after them count whole.
+    """
     stage = next((s for s in traced.pipeline if s.blocking), None)
     if stage is None:
         return ""
     many = "one call at a time" if stage.parallelism <= 1 else f"{stage.parallelism} calls at a time"
     ops = f" ({', '.join(map(words.printable, stage.ops))})" if stage.ops else ""
+    if traced.batches < ENOUGH_BATCHES:
+        return f"stage {words.printable(stage.name)} needs the most time, {many}{ops}"
     return f"stage {words.printable(stage.name)} takes {format_ns(stage.self_ns_per_batch)} per batch, {many}{ops}"
 
 
@@ -258,7 +265,12 @@ def _pipeline(traced: TracedSteps) -> Blocks:
         for stage in traced.pipeline
     ]
     if rows:
-        note = f"{traced.batches:,} batches. The step calls the first stage; each stage calls those indented below it."
+        note = (
+            f"{words.plural(traced.batches, 'batch')}. "
+            "The step calls the first stage; each stage calls those indented below it."
+        )
+        if traced.batches < ENOUGH_BATCHES:
+            note += " The times are too large: of so few batches, calls for the batches before and after count whole."
         yield from _told("The input pipeline", note, Table(STAGE_HEAD, rows, page=True))
 
 
