@@ -42,6 +42,10 @@ class Thing:
         entry = {"get_session_config_entry": lambda _: "1"}
         return types.SimpleNamespace(**dict.fromkeys(names, 1), **entry)
 
+    def get_inputs(self) -> list[Foreign]:
+        """Its inputs."""
+        return []
+
     def get_providers(self) -> list[str]:
         """Its providers."""
         return []

@@ -93,7 +93,7 @@ def test_sessions_are_builds(run: Run) -> None:
 
 
 def test_settings_are_told_once(run: Run) -> None:
-    """Threads, spinning, arena and providers of each session; those made again and again alike are told once."""
+    """Threads, spinning, arena, providers and the open size of each session; those made alike are logged once."""
     told = {run.line(mark): mark for mark in ("file", "bytes", "again")}
     made = [e for e in run.all(InferenceSession) if e.line in told]
     assert [(told[e.line], e.model, e.intra_op_threads, e.spins, e.arena, e.parallel) for e in made] == [
@@ -101,7 +101,7 @@ def test_settings_are_told_once(run: Run) -> None:
         ("bytes", "tower", 0, True, True, False),
         ("again", "tower.onnx", 1, False, False, False),
     ]
-    assert all("CPUExecutionProvider" in e.providers for e in made)
+    assert all("CPUExecutionProvider" in e.providers and e.open_batch for e in made)
 
 
 def test_runs_that_answer_by_a_callback(run: Run, recorded: Callable[[str], Run]) -> None:

@@ -109,3 +109,16 @@ def test_the_innermost_comes_first_and_a_carrying_loop_ends_the_list() -> None:
                 state = join(parts, state)
         """
     assert [(one.first, one.last) for one in _loops(both)] == [(3, 3)]
+
+
+def test_every_loop_is_listed_with_whether_its_turns_are_independent() -> None:
+    source = textwrap.dedent(
+        """
+        def run(rows, state):
+            for row in rows:
+                state = join([work(part) for part in row], state)
+        """
+    )
+    found = [(one.first, one.independent) for one in element_loops.every(source, 4)]
+    assert found == [(4, True), (3, False)]
+    assert element_loops.every(source, 2) == ()

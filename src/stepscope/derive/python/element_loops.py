@@ -7,6 +7,7 @@ to, or adds to a sum, carries nothing that another turn reads.
 from __future__ import annotations
 
 import ast
+import itertools
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -38,6 +39,8 @@ class LoopLines(Struct, frozen=True):
 
     first: int
     last: int
+    independent: bool = True
+    """Whether no turn needs the result of another, and it goes over no parts of a model."""
 
 
 def around(source: str, line: int) -> tuple[LoopLines, ...]:
@@ -45,6 +48,11 @@ def around(source: str, line: int) -> tuple[LoopLines, ...]:
 
     The first loop that carries a result, or that goes over parts of a model, ends the list.
     """
+    return tuple(itertools.takewhile(lambda loop: loop.independent, every(source, line)))
+
+
+def every(source: str, line: int) -> tuple[LoopLines, ...]:
+    """All loops around a line within its innermost function, innermost first."""
     tree = loop_source.parsed(source)
     if tree is None:
         return ()
@@ -54,12 +62,7 @@ def around(source: str, line: int) -> tuple[LoopLines, ...]:
     loops = sorted(
         (n for n in nodes if isinstance(n, kinds) and n.lineno >= owner), key=lambda n: (-n.lineno, _last(n))
     )
-    found = []
-    for loop in loops:
-        if not _independent(loop):
-            break
-        found.append(LoopLines(loop.lineno, _last(loop)))
-    return tuple(found)
+    return tuple(LoopLines(loop.lineno, _last(loop), _independent(loop)) for loop in loops)
 
 
 def calls(source: str, loop: LoopLines, name: str) -> bool:

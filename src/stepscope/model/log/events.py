@@ -265,6 +265,8 @@ class InferenceSession(Event, tag="inference-session", frozen=True, kw_only=True
     """Flag: threads of the intra-op pool spin while they wait."""
     arena: bool = True
     """Flag: tensors are in the session's arena; else in malloc's memory."""
+    open_batch: bool = False
+    """Flag: the first size of its first input that is no scalar is left open. Since 0.1."""
     file: str = ""
     line: int = 0
     function: str = ""

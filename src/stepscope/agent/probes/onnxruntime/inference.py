@@ -92,6 +92,7 @@ class Models:
             "parallel": str(options.execution_mode).endswith("PARALLEL"),
             "spins": _entry(options, _SPINNING) != "0",
             "arena": bool(options.enable_cpu_mem_arena),
+            "open_batch": _open_batch(session),
             "file": file,
             "line": line,
             "function": function,
@@ -108,6 +109,13 @@ def model_of(session: Foreign) -> str:
     if path:
         return os.path.basename(str(path))
     return str(getattr(getattr(session, "_model_meta", None), "graph_name", "") or "model")
+
+
+def _open_batch(session: Foreign) -> bool:
+    """Whether the first size of the first input that is no scalar is left open."""
+    shapes = (list(one.shape or ()) for one in session.get_inputs())
+    first = next((shape[0] for shape in shapes if shape), 0)
+    return not isinstance(first, int)
 
 
 def _entry(options: Foreign, key: str) -> str:
