@@ -42,6 +42,7 @@ from stepscope.detectors.general import (
     time_in_input_wait,
     time_in_op_scheduling,
     time_in_other_python,
+    time_in_program,
     time_in_saving,
     time_in_tracing,
     time_in_waits,
@@ -252,6 +253,7 @@ GENERAL: Listed = (
     time_in_other_python.DETECTOR,
     time_outside_steps.DETECTOR,
     time_in_waits.DETECTOR,
+    time_in_program.DETECTOR,
 )
 """General detectors: they look once all others have, and only what no specific finding explains is kept of theirs."""
 

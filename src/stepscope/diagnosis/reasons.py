@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from stepscope.causes.general import waits, work_at_places
+from stepscope.causes.general import program_lines, waits, work_at_places
 from stepscope.derive import steps_view, unmeasured
 from stepscope.detectors import base
 from stepscope.detectors.input.parts import dropped
@@ -37,6 +37,7 @@ MOST_PLACES = 4
 """Of a general finding, that are looked at."""
 REST = frozenset({"time-in-callbacks", "time-in-input-wait", "time-in-other-python"})
 """General findings whose lines are the user's Python."""
+PROGRAM = "time-in-program"
 PIPELINE = frozenset({"python-function-in-pipeline", "python-generator-input"})
 PYTHON = (
     REST
@@ -56,7 +57,20 @@ PYTHON = (
 def annotated(findings: Sequence[Finding], view: SessionView) -> tuple[Finding, ...]:
     """The findings in their order, those about lines of Python with what these do."""
     steps = steps_view.of(view)
-    return tuple(findings) if steps is None else tuple(_with(steps, one) for one in findings)
+    if steps is None:
+        return tuple(_of_program(view, one) for one in findings)
+    return tuple(_with(steps, one) for one in findings)
+
+
+def _of_program(view: SessionView, finding: Finding) -> Finding:
+    """With what its lines do, of a job without steps."""
+    parts = view.get(program_lines.build) if finding.name == PROGRAM else ()
+    part = next((one for one in parts if one.places == finding.where), None)
+    if part is None or part.work is None:
+        return finding
+    does = line_words.work(part.work, None, 0.0)
+    does = replace(does, short="") if part.work.framework else does  # a model that runs is no reason
+    return replace(finding, does=does, explanation=_said(finding, does))
 
 
 def raised(general: Sequence[Finding], view: SessionView, specific: Sequence[Finding]) -> tuple[Finding, ...]:

@@ -55,14 +55,31 @@ def test_between_two_notes_the_statement_in_progress_has_the_time() -> None:
 
 
 def test_time_in_which_other_code_may_run_is_no_import() -> None:
-    """Between two imports with a call between them, it is not known which had the time; nor of a function called."""
+    """Between two imports with a call between them, or in one, it is not known which had the time."""
     made = job("import pandas\nDATA = pandas.read_csv('a')\nimport numpy\nsetup()\nimport tensorflow\n")
     asked(made, 0, "pandas", (SCRIPT, 1))
     asked(made, 3000, "numpy", (SCRIPT, 3))
     made.event(ImportAsked(at=3100 * MS, name="scipy", stack=((SCRIPT, "<module>", 4), (UTILS, "setup", 8))))
     asked(made, 9000, "tensorflow", (SCRIPT, 5))
     asked(made, 9500, "", (SCRIPT, 5))
-    assert said(made) == {("numpy", SCRIPT, 3): 100, ("tensorflow", SCRIPT, 5): 500}
+    assert said(made) == {("tensorflow", SCRIPT, 5): 500}
+
+
+@pytest.mark.parametrize("name", ["csv", ""], ids=["an import in it", "the sampling begins"])
+def test_a_function_that_runs_by_the_next_note_may_have_the_time(name: str) -> None:
+    """Between the import and the note lies the function's work: 6 s of a loop were said of NumPy's import."""
+    made = job("import json\nimport numpy\n\ndef main():\n    work()\n    import csv\n\nmain()\n")
+    asked(made, 0, "json", (SCRIPT, 1))
+    asked(made, 20, "numpy", (SCRIPT, 2))
+    made.event(ImportAsked(at=6600 * MS, name=name, stack=((SCRIPT, "<module>", 8), (SCRIPT, "main", 6))))
+    assert said(made) == {("json", SCRIPT, 1): 20}
+
+
+def test_within_a_function_its_own_statements_count() -> None:
+    made = job("def main():\n    import json\n    work()\n    import csv\n    import html\n\nmain()\n")
+    for at, name, line in ((0, "json", 2), (3000, "csv", 4), (3100, "html", 5)):
+        made.event(ImportAsked(at=at * MS, name=name, stack=((SCRIPT, "<module>", 7), (SCRIPT, "main", line))))
+    assert said(made) == {("csv", SCRIPT, 4): 100}
 
 
 def test_samples_say_it_where_there_are_no_notes() -> None:

@@ -108,7 +108,7 @@ def build(view: SessionView) -> tuple[PhaseTime, ...]:
             finishing_ns=_finishing_ns(whole, part),
             once=_once(part, view.steps),
         )
-        for part, mine in ((part, _within(part, samples)) for part in whole.parts)
+        for part, mine in ((part, within(part, samples)) for part in whole.parts)
         if part.phase not in {"steps", "not-seen"}
     )
 
@@ -148,7 +148,7 @@ def _program(command: Sequence[str]) -> str:
     return next((name for name in names[1:] if not name.startswith("-")), names[0])
 
 
-def _within(part: LedgerPart, samples: tuple[Sample, ...]) -> list[Sample]:
+def within(part: LedgerPart, samples: tuple[Sample, ...]) -> list[Sample]:
     """The samples in a phase."""
     at = np.array([sample.at for sample in samples], np.int64)
     inside = intervals.overlapping(part.spans, at, at + 1) if len(at) else np.zeros(0, np.bool_)

@@ -161,7 +161,7 @@ def _between(note: ImportAsked, following: ImportAsked, source_of: SourceOf) -> 
     level = min(level, len(lines) - 1, len(later) - 1)
     while level >= 0 and not _only_imports(lines[level], later[level], source_of):
         level -= 1
-    if level < 0:
+    if level < 0 or _has_left(lines[level], following, level, source_of):
         return None
     file, function, line = lines[level]
     if level + 1 < len(lines):
@@ -169,6 +169,16 @@ def _between(note: ImportAsked, following: ImportAsked, source_of: SourceOf) -> 
             return None
         return _Asked(file, function, line, module_of(lines[level + 1][0]), own=True)
     return _Asked(file, function, line, note.name.partition(".")[0], own=bool(note.file))
+
+
+def _has_left(line: Frame, following: ImportAsked, level: int, source_of: SourceOf) -> bool:
+    """Whether a later statement had begun by the next note that is no import, and may have taken the time."""
+    later = following.stack[level:]
+    if later[0][2] == line[2]:
+        return False
+    if any(function != _MODULE for _, function, _ in later[1:]):
+        return True
+    return not following.name and not import_source.statement_imports(source_of(later[0][0]), later[0][2])
 
 
 def _only_imports(one: Frame, other: Frame, source_of: SourceOf) -> bool:

@@ -13,13 +13,15 @@ if TYPE_CHECKING:
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
+_DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef)
 _QUICK = frozenset({"os", "sys", "logging", "warnings"})
 """Modules whose functions are called among imports, to set something."""
 
 
 @lru_cache(maxsize=64)
 def only_imports(source: str | None, first: int, last: int) -> bool:
-    """Whether the statements after the one of line ``first`` and before the one of ``last`` take no time.
+    """Whether the statements after the one of line ``first`` and before the one of ``last`` take no time: of the
+    innermost function around the first line, else of the module.
 
     Without the source, lines that follow each other have nothing between them.
     """
@@ -28,9 +30,11 @@ def only_imports(source: str | None, first: int, last: int) -> bool:
         return last == first + 1
     if last <= first:
         return False
+    inside = [n for n in ast.walk(tree) if isinstance(n, _DEFINED) and n.lineno < first <= (n.end_lineno or n.lineno)]
+    body = max(inside, key=lambda n: n.lineno, default=tree)
     return not any(
         _takes_time(node)
-        for node in _run_on_import(tree)
+        for node in _run_on_import(body)
         if node.lineno > first and (node.end_lineno or node.lineno) < last
     )
 

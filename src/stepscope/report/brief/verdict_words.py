@@ -71,9 +71,11 @@ def _tells(report: Report, finding: Finding) -> bool:
 
 
 def _without_findings(report: Report) -> str:
-    if words.is_imported(report) or not report.session.steps:
-        return _sentence(verdict.nothing_text(report))
     general = verdict.listed(report)
+    if words.is_imported(report) or not report.session.steps:
+        if not words.is_imported(report) and general and general[0].cost.high >= report.unexplained_ratio:
+            return _sentence(f"no steps were seen; the largest part of the run: {titles.title(general[0])}")
+        return _sentence(verdict.nothing_text(report))
     if general and general[0].cost.high >= report.unexplained_ratio:
         return _sentence(f"no finding with a known saving; the largest part: {titles.title(general[0])}")
     if verdict.unexplained_text(report):

@@ -1,0 +1,108 @@
+"""GEN015 time-in-program: its fixtures, which line it names, and when it is above information."""
+
+from __future__ import annotations
+
+import pytest
+from tests.derive.sessions import MS, SCRIPT, Frame, Job, S
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
+from tests.detectors.jobs import nothing, train_loop
+
+from stepscope.detectors.general.time_in_program import DETECTOR
+from stepscope.diagnosis.analyze import report_of
+from stepscope.report.brief import verdict_words
+
+LIBRARY = "/env/lib/python3.11/site-packages"
+MODULE = Frame(f"{LIBRARY}/torch/nn/modules/module.py", "Module._call_impl", 1790, own=False)
+LINEAR = Frame(f"{LIBRARY}/torch/nn/modules/linear.py", "Linear.forward", 134, own=False)
+JSON = Frame("/usr/lib/python3.11/json/__init__.py", "loads", 346, own=False)
+SOURCE = """import json
+
+class Net:
+    def forward(self, x):
+        return self.body(x)
+
+def score(model, rows):
+    out = []
+    for row in rows:
+        x = [float(one) for one in row]
+        out.append(model(x))
+    return out
+
+def load(lines):
+    return [json.loads(line) for line in lines]
+"""
+MAIN = Frame(SCRIPT, "<module>", 40)
+CALL = (MAIN, Frame(SCRIPT, "score", 11), MODULE, Frame(SCRIPT, "Net.forward", 5), MODULE, LINEAR)
+ROW = (MAIN, Frame(SCRIPT, "score", 10))
+LOAD = (MAIN, Frame(SCRIPT, "load", 15), JSON)
+
+
+def program(*parts: tuple[int, tuple[Frame, ...]], seconds: int = 20) -> Job:
+    """A job of PyTorch without steps, sampled every 50 ms; of each part its percents of the run, and its stack."""
+    job = Job(ended_ns=seconds * S)
+    job.framework("torch", "2.13.0", at=2, dur=1)
+    job.sources[SCRIPT] = SOURCE
+    at = 10
+    for percent, frames in parts:
+        until = at + seconds * S * percent // 100
+        job.samples(range(at, until, 50 * MS), *frames)
+        at = until
+    rest = seconds * S
+    job.samples(range(at, rest, 50 * MS), Frame(f"{LIBRARY}/torch/serialization.py", "load", 9, own=False))
+    return job
+
+
+FIXTURES = Fixtures(
+    firing=lambda: program((60, ROW), (20, CALL)),
+    expected=Expected(
+        severity="high",
+        cost=0.8,
+        basis="modelled",
+        where=(("train.py", 10), ("train.py", 11)),
+        metrics=("program_ratio", "program_ns", "line_ratio"),
+        title=("the function score takes 80 % of the run", "75 % of it at train.py:10", "16 s"),
+        per_step=0,
+        introduced="prediction",
+        exposed="prediction",
+        pipeline_stage="none",
+        remedy="mark-the-steps",
+    ),
+    silent=lambda: program((3, ROW)),
+    not_applicable=nothing,
+    missing="stack samples of any thread",
+    below=lambda: program((4, ROW)),
+    at=lambda: program((6, ROW)),
+)
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_fixtures(claim: Claim) -> None:
+    """It names the function, from the least share on that a report must explain."""
+    claim(DETECTOR, FIXTURES)
+
+
+def test_a_loop_that_calls_a_model_is_named_by_its_own_line_and_claims_nothing() -> None:
+    """Not the layer's line, which the framework calls back; whether the model has to take so long is not known."""
+    ((found,), _) = look(DETECTOR, program((80, CALL)))
+    assert [(place.line, place.function) for place in found.where] == [(11, "score")]
+    assert (found.severity, found.cost.basis) == ("info", "unknown")
+    report = report_of(program((80, CALL)).session())
+    (shown,) = (one for one in report.findings if one.code == "GEN015")
+    assert shown.does is not None
+    assert ("Linear.forward" in shown.does.text, shown.does.short) == (True, "")
+    said = verdict_words.text(report)
+    assert said.startswith("No steps were seen; the largest part of the run: the function score takes 80 % of the run")
+
+
+def test_work_of_a_known_kind_comes_with_its_remedy() -> None:
+    report = report_of(program((15, LOAD), (70, CALL)).session())
+    first = report.findings[0]
+    assert (first.code, first.severity, first.where[0].line) == ("GEN015", "medium", 15)
+    assert first.does is not None
+    assert first.does.short.startswith("parsing of JSON")
+    assert first.remedies[0].id == "less-json"
+
+
+def test_a_job_whose_steps_were_seen_has_other_findings() -> None:
+    findings, checked = look(DETECTOR, train_loop(90 * MS))
+    assert (findings, checked.outcome, checked.hint) == ((), "not-applicable", "the job's steps were seen")
