@@ -69,7 +69,8 @@ def _of_program(view: SessionView, finding: Finding) -> Finding:
     if part is None or part.work is None:
         return finding
     does = line_words.work(part.work, None, 0.0)
-    does = replace(does, short="") if part.work.framework else does  # a model that runs is no reason
+    if part.work.framework or part.waits_for_threads:  # neither a model that runs nor another's work is a reason
+        does = replace(does, short="")
     return replace(finding, does=does, explanation=_said(finding, does))
 
 

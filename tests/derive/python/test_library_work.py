@@ -77,6 +77,16 @@ def test_c_code_is_of_the_kind_that_its_lines_calls_have(line: int, kind: str) -
         ([("/x/site-packages/numpy/lib/_npyio_impl.py", "load")], "npy"),
         ([(f"{LIBRARY}json/__init__.py", "load"), (f"{LIBRARY}gzip.py", "GzipFile.read")], "inflate"),
         ([(f"{LIBRARY}gzip.py", "GzipFile.write")], "deflate"),
+        (
+            [
+                ("/x/site-packages/numpy/lib/_npyio_impl.py", "savez_compressed"),
+                (f"{LIBRARY}zipfile.py", "_ZipWriteFile.write"),
+            ],
+            "deflate",
+        ),
+        ([("/x/site-packages/numpy/lib/_npyio_impl.py", "save")], ""),
+        ([(f"{LIBRARY}json/__init__.py", "dumps")], ""),
+        ([("/x/site-packages/pandas/core/generic.py", "NDFrame.to_csv"), ("/x/site-packages/pandas/io/a.py", "f")], ""),
         ([("/x/site-packages/PIL/Image.py", "Image.resize")], "image"),
         ([("/x/site-packages/pandas/core/indexing.py", "_iLocIndexer.__getitem__")], "pandas"),
         ([("/x/site-packages/numpy/_core/fromnumeric.py", "argsort")], "sort"),

@@ -9,6 +9,7 @@ from tests.detectors.jobs import nothing, train_loop
 
 from stepscope.detectors.general.time_in_program import DETECTOR
 from stepscope.diagnosis.analyze import report_of
+from stepscope.model.log.events import ThreadSeen
 from stepscope.report.brief import verdict_words
 
 LIBRARY = "/env/lib/python3.11/site-packages"
@@ -92,6 +93,19 @@ def test_a_loop_that_calls_a_model_is_named_by_its_own_line_and_claims_nothing()
     assert ("Linear.forward" in shown.does.text, shown.does.short) == (True, "")
     said = verdict_words.text(report)
     assert said.startswith("No steps were seen; the largest part of the run: the function score takes 80 % of the run")
+
+
+JOIN = (MAIN, Frame("/usr/lib/python3.11/threading.py", "Thread.join", 1119, own=False))
+
+
+@pytest.mark.parametrize("works", [True, False], ids=["another thread works", "none works"])
+def test_a_main_thread_that_waits_for_its_threads_is_not_the_one_to_look_at(*, works: bool) -> None:
+    job = program((100, JOIN))
+    job.event(ThreadSeen(id=7, name="worker"))
+    frames = ROW if works else JOIN
+    job.samples(range(20, 20 * S, 100 * MS), *frames, thread=7)
+    (found, *_), _ = look(DETECTOR, job)
+    assert (found.where[0].line, found.severity) == ((10, "high") if works else (40, "info"))
 
 
 def test_work_of_a_known_kind_comes_with_its_remedy() -> None:

@@ -217,9 +217,11 @@ def test_code_is_named_that_makes_stalls_longer_than_usual_steps(usual: int, nam
     assert found.title.startswith("encode interrupts") is named
 
 
-def test_what_usual_steps_call_too_is_not_what_recurs() -> None:
+@pytest.mark.parametrize("short", [0, 10])
+def test_what_usual_steps_call_too_is_not_what_recurs(short: int) -> None:
     """Each tenth step evaluates in line 30, by the layer that each step runs for 10 ms: the evaluation is named, at the
-    line of the loop that leads to it, and none of it is called slow Python, as PyTorch's calls are not measured.
+    line of the loop that leads to it, and none of it is called slow Python, as PyTorch's calls are not measured. The
+    first ``short`` evaluations take 60 ms: they are none of these stalls, and no usual steps.
     """
     job = Job()
     job.framework("torch", "2.13.0")
@@ -232,8 +234,9 @@ def test_what_usual_steps_call_too_is_not_what_recurs() -> None:
         at += 20 * MS
         if number % 10 == 9:
             frames = Frame(SCRIPT, "main", 30), Frame(SCRIPT, "evaluate", 22), layer
-            job.samples([at + (k + 1) * MS for k in range(0, 200, 5)], *frames, dur=5 * MS)
-            at += 200 * MS
+            long = 60 if number < 10 * short else 200
+            job.samples([at + (k + 1) * MS for k in range(0, long, 5)], *frames, dur=5 * MS)
+            at += long * MS
     (found,) = (one for one in look(job)[0] if one.code == "HST009")
     assert found.title.startswith("evaluate interrupts the steps every 10 steps")
     assert [(place.line, place.function) for place in found.where] == [(22, "evaluate"), (30, "main")]

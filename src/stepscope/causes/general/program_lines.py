@@ -1,23 +1,32 @@
 """Where a program spends its run if no steps were seen in it: functions of the user's, with what their lines do.
 
 A stack counts for the user's innermost function that stands in a loop and that no framework calls back: of a loop that
-calls a model it is the loop's line, not the layer's. Without a loop it is the innermost one.
+calls a model it is the loop's line, not the layer's. Without a loop it is the innermost one. A main thread that mostly
+waits (a service that started its threads) is not the one to look at: then it is the others, while they do not wait;
+where all wait, their waits.
 
 Serves time_in_program.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
+import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
-from stepscope.causes.general import phase_lines
-from stepscope.derive.python import element_loops, line_work, stack_samples
+from stepscope.causes.general import phase_lines, waits
+from stepscope.derive.python import element_loops, line_work, stack_samples, wait_reasons
 from stepscope.derive.python.framework_files import is_framework
+from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from stepscope.derive.ledger.part import Ledger, LedgerPart
     from stepscope.derive.python.line_work import Work
     from stepscope.derive.python.stack_samples import Sample, Spot
     from stepscope.derive.view import SessionView
@@ -28,6 +37,10 @@ PHASE = "building"
 LEAST = 0.05
 """Share of the run below which a function is left out."""
 MOST = 3
+BUSY = 0.5
+"""Part of the main thread's time below which it mostly waits."""
+LONGEST_NS = 1_000_000_000
+"""Longest time that one sample of another thread stands for."""
 LINE = 0.5
 """Part of a function's time from which one of its lines is the place, with what this line does."""
 
@@ -42,6 +55,8 @@ class ProgramPart(Struct, frozen=True, kw_only=True):
     ns: float
     line_ratio: float
     """Part of the function's time in the first of its lines."""
+    waits_for_threads: bool
+    """Whether most of it is a wait for other threads of the process: what they do is the reason."""
     work: Work | None
     """What the first line does, or all of them if none has half of the time; None: too few samples."""
 
@@ -54,6 +69,42 @@ def build(view: SessionView) -> tuple[ProgramPart, ...]:
         return ()
     samples = phase_lines.within(part, tuple(stack_samples.thread_samples(whole.worker, whole.threads, gaps=True)))
     weight = max(1, stack_samples.weight_of(samples))
+    waited = stack_samples.weight_of(one for one in samples if _waits(view, one))
+    if weight - waited < BUSY * weight:
+        others = _others(whole, part)
+        for some in ([one for one in others if not _waits(view, one)], others):
+            if found := _parts(view, some, 1.0, whole.wall_ns):
+                return found
+    return _parts(view, samples, part.ns / weight, whole.wall_ns)
+
+
+def _waits(view: SessionView, sample: Sample) -> bool:
+    """Whether a look says that the thread waited or, without one, its frames do."""
+    return wait_reasons.reason(sample, view.source_of) in waits.NAMED or _in_lock(view, sample)
+
+
+def _in_lock(view: SessionView, sample: Sample) -> bool:
+    reason = wait_reasons.reason(sample, view.source_of)
+    return reason == "lock" or (reason == "unknown" and wait_reasons.takes_lock(sample, view.source_of))
+
+
+def _others(whole: Ledger, part: LedgerPart) -> list[Sample]:
+    """Samples of the process's other threads, each for the time since the one before it."""
+    records = whole.worker.with_gaps()
+    threads: list[int] = np.unique(records.thread[records.kind == Kind.SAMPLE]).tolist()
+    found = []
+    for thread in threads:
+        if thread not in whole.threads:
+            taken = phase_lines.within(part, tuple(stack_samples.thread_samples(whole.worker, [thread], gaps=True)))
+            taken.sort(key=lambda one: one.at)
+            found += [
+                replace(one, weight_ns=min(one.at - before.at, LONGEST_NS)) for before, one in itertools.pairwise(taken)
+            ]
+    return found
+
+
+def _parts(view: SessionView, samples: Iterable[Sample], scale: float, wall_ns: int) -> tuple[ProgramPart, ...]:
+    """The functions by some samples. ``scale``: time for which a nanosecond of their weight stands."""
     groups: defaultdict[tuple[str, str], list[tuple[Sample, Spot]]] = defaultdict(list)
     loops: dict[Spot, bool] = {}
     for sample in samples:
@@ -62,10 +113,9 @@ def build(view: SessionView) -> tuple[ProgramPart, ...]:
             groups[spot.file, stack_samples.plain(spot.function)].append((sample, spot))
     found = []
     for group in groups.values():
-        share = stack_samples.weight_of(sample for sample, _ in group) / weight
-        ratio = share * part.ns / whole.wall_ns
-        if ratio >= LEAST:
-            found.append(_part(view, group, ratio, share * part.ns))
+        ns = scale * stack_samples.weight_of(sample for sample, _ in group)
+        if ns >= LEAST * wall_ns:
+            found.append(_part(view, group, min(1.0, ns / wall_ns), ns))
     return tuple(sorted(found, key=lambda one: -one.ratio)[:MOST])
 
 
@@ -100,5 +150,7 @@ def _part(view: SessionView, group: list[tuple[Sample, Spot]], ratio: float, ns:
         ratio=ratio,
         ns=ns,
         line_ratio=most / whole,
+        waits_for_threads=2 * stack_samples.weight_of(one for one in mine if _in_lock(view, one))
+        > stack_samples.weight_of(mine),
         work=line_work.build(mine, view.source_of),
     )

@@ -126,7 +126,8 @@ def _of_part(view: StepsView, component: ComponentName, part: F64, step_ns: floa
     level = float(np.median(part))
     noise = float(np.median(np.abs(part - level)))
     over = part - level
-    stalled = usual & (over > max(MIN_STEP_SHARE * step_ns, NOISE_FACTOR * 1.48 * noise))
+    long = over > max(MIN_STEP_SHARE * step_ns, NOISE_FACTOR * 1.48 * noise)
+    stalled = usual & long
     where = np.flatnonzero(stalled)
     if len(where) < MIN_STALLS or len(where) > MAX_STALLED_RATIO * len(part):
         return None
@@ -146,9 +147,10 @@ def _of_part(view: StepsView, component: ComponentName, part: F64, step_ns: floa
     excess = float(sum(over[e].sum() for e in kept))
     inside = np.concatenate(kept)
     windows = steps.windows[0][inside], steps.windows[1][inside]
+    long[inside] = False
     if component == "call" and _other_calls_ns(view, windows) >= MIN_EXPLAINED * excess:
         return None
-    spot, samples, statement = _spot(view, component, windows)
+    spot, samples, statement = _spot(view, component, windows, (steps.windows[0][long], steps.windows[1][long]))
     return Stalls(
         component=component,
         count=len(kept),
@@ -215,19 +217,23 @@ def _name(view: StepsView, component: ComponentName, windows: tuple[I64, I64]) -
     return view.names.get(spent.most_common(1)[0][0]) if spent else None
 
 
-def _spot(view: StepsView, component: ComponentName, windows: tuple[I64, I64]) -> tuple[Spot | None, int, Spot | None]:
+def _spot(
+    view: StepsView, component: ComponentName, windows: tuple[I64, I64], others: tuple[I64, I64]
+) -> tuple[Spot | None, int, Spot | None]:
     """The line of user code most sampled in the stalls, in that component, of the function that makes them longer than
     usual steps; None if it is as much in those. The number of samples there, and the statement that leads to it.
 
-    A function that usual steps call, too, such as a layer of the model, is not what recurs: its caller is.
+    A function that usual steps call, too, such as a layer of the model, is not what recurs: its caller is. Neither
+    counts what ``others`` do: long steps that are none of the stalls, at the end of an epoch, may do the same.
     """
     at = np.array([s.at for s in view.samples], np.int64)
     if len(at) == 0:
         return None, 0, None
+    left_out = _inside(at, others) if len(others[0]) else np.zeros(len(at), np.bool_)
     mine = [
         (sample, bool(inside))
-        for sample, inside in zip(view.samples, _inside(at, windows), strict=True)
-        if sample.component == component and sample.culprit is not None
+        for sample, inside, out in zip(view.samples, _inside(at, windows), left_out, strict=True)
+        if sample.component == component and sample.culprit is not None and not out
     ]
     often = _often([sample for sample, inside in mine if not inside])
     stalled: Counter[tuple[str, str]] = Counter()

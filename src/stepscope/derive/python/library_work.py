@@ -71,6 +71,9 @@ _FILES: tuple[tuple[str, WorkKind], ...] = (
 )
 """Files of libraries, and what a sample in them does. Of several on one stack the innermost counts: an archive that
 NumPy reads is unpacked."""
+_WRITES = re.compile(r"^_?(write|save|dump|compress|to_(csv|json|pickle|parquet|sql|hdf))")
+"""Begin of names of functions that write: what a library's file says of its work is about reading."""
+_READS: frozenset[WorkKind] = frozenset({"csv", "inflate", "json", "npy", "pickle", "unzip"})
 _SORTS = frozenset({"sort", "argsort", "sorted", "lexsort"})
 _BY_NAME: dict[str, WorkKind] = {
     **dict.fromkeys(_SORTS, "sort"),
@@ -120,12 +123,18 @@ def of(sample: Sample, source_of: SourceOf) -> WorkKind:
     for frame in reversed(below):
         path = frame.file.replace("\\", "/")
         found = next((kind for pattern, kind in _FILES if re.search(pattern, path)), None)
+        if found in _READS and any(map(_writes, below)):
+            return "deflate" if found in {"inflate", "unzip"} else ""
         if found is not None:
-            return "deflate" if found == "inflate" and "write" in frame.function.lower() else found
+            return found
     if any(frame.function.rpartition(".")[2] in _SORTS and not is_framework(frame.file) for frame in below):
         return "sort"
     culprit = sample.culprit
     return at_line(culprit, source_of) if culprit is not None and not below else ""
+
+
+def _writes(frame: Spot) -> bool:
+    return bool(_WRITES.match(frame.function.rpartition(".")[2]))
 
 
 def at_line(spot: Spot, source_of: SourceOf) -> WorkKind:

@@ -73,11 +73,12 @@ def reason(sample: Sample, source_of: Callable[[str], str | None]) -> Reason:
     if wait.call in _OF_CALLS:
         return _OF_CALLS[wait.call]
     if wait.call == "futex":
-        return "lock" if _takes_lock(sample, source_of) else "native"
+        return "lock" if takes_lock(sample, source_of) else "native"
     return _OF_KINDS.get(wait.kind, "other")
 
 
-def _takes_lock(sample: Sample, source_of: Callable[[str], str | None]) -> bool:
+def takes_lock(sample: Sample, source_of: Callable[[str], str | None]) -> bool:
+    """Whether the innermost frame waits for a lock, a queue or a thread: by its module, of the user's by its text."""
     leaf = sample.leaf
     if not leaf.own:
         return bool(_THREADING.search(leaf.file)) and not any(part in leaf.file for part in _INSTALLED)

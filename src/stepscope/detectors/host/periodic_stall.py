@@ -131,6 +131,8 @@ def _is_unseen(view: StepsView, stalls: Stalls) -> bool:
 
 def _calls_unmeasured(view: StepsView, stalls: Stalls) -> bool:
     """Whether what runs in the stalls may be the framework's work, which is not measured: an evaluation, say."""
+    if stalls.component in components_with(Trait.TORCH):
+        return True
     return stalls.component == "other-python" and unmeasured.framework(view) not in {"", unmeasured.NUMPY}
 
 
