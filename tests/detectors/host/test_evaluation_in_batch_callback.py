@@ -10,6 +10,8 @@ from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
 from tests.detectors.jobs import PERIOD, keras_fit, nothing, validated
 
 from stepscope.detectors.host.evaluation_in_batch_callback import DETECTOR
+from stepscope.model.log.events import Traced
+from stepscope.wire.kinds import Kind
 
 FIXTURES = Fixtures(
     firing=lambda: validated(89 * MS, calls=40, every=2),
@@ -67,3 +69,20 @@ def test_evaluations_are_counted_in_gaps_too() -> None:
 def test_evaluation_on_batches_is_not_the_callbacks_own_work() -> None:
     """A callback that evaluates is one finding, with the evaluation's code."""
     assert codes(read_models(validated(80 * MS, calls=45, every=2), wait=US)) == ["HST005"]
+
+
+@pytest.mark.parametrize("owner", ["keras", "user"])
+def test_a_new_model_for_each_call_is_the_reason(owner: str) -> None:
+    """Its function is traced again in each of them; traces of the user's own functions say nothing of it."""
+    job = validated(89 * MS, calls=40, every=2)
+    for i in range(40):
+        at = 2 * i * PERIOD + 30 * MS
+        job.event(Traced(id=i, function="one_step", function_key=i, at=at + 20 * MS, dur=20 * MS, owner=owner))
+        job.call(Kind.TRACE, "one_step").at(at, 20 * MS)
+    (found,) = (one for one in find(job) if one.code == "HST005")
+    new = owner == "keras"
+    assert ("model.evaluate of a new model every 2 batches" in found.title) is new
+    assert found.remedies[0].id == ("one-model" if new else "evaluate-per-epoch")
+    values = {one.metric: one.value for one in found.evidence}
+    assert ("traces" in values) is new
+    assert not new or 0.8 * values["calls"] <= values["traces"] <= values["calls"]

@@ -10,13 +10,16 @@ multiplies the cost of validation.
 
 ## Evidence
 `evaluation_ratio`: share of the steady wall time, gaps included, inside of these calls, each timed. `steps_between`:
-steps per call, over the whole run.
+steps per call, over the whole run. `traces`, `traced_ratio`: traces of Keras' own function in these calls, and the
+share of the calls' time in traces, where nearly each call has one: its model is a new one.
 
 ## Known limits
 Whether such frequent validation is wanted (early stopping on very long epochs) only the user knows.
 
 ## Remedy
-Evaluate in `on_epoch_end` or through `validation_data` and `validation_freq`, or on a small sample.
+Evaluate in `on_epoch_end` or through `validation_data` and `validation_freq`, or on a small sample. A model that is
+made for each call (`keras.Model(inputs, layer.output)`) is to be made once: the function of a new model is traced
+again.
 
 ## References
 FSE'22 study, evaluation-stage rows; Keras guide on callbacks.
@@ -32,6 +35,7 @@ from msgspec import Struct
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import gaps, rare
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.log.events import Traced
 from stepscope.tables.findings import Evidence, Remedy
 from stepscope.tables.units import Ratio, format_ns, format_ratio
 from stepscope.wire.kinds import Kind
@@ -39,6 +43,7 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.steps_view import StepsView
 
 
@@ -49,6 +54,10 @@ class Params(Struct, frozen=True, kw_only=True):
     """Of steady wall time."""
     min_calls: int = 3
     """Within the steady steps."""
+
+
+MOST = 0.8
+"""Traces of Keras' own function for each call, from which each call has a new model: some fall into gaps."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
@@ -86,9 +95,12 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
         often = rare.of(steps, loops & np.isin(records.name, names[inside]))
         between = often.every if often is not None else (steps.steady_count + steps.skipped) / calls
         when = often.often("batch", "batches") if often is not None else f"about every {between:.2g} batches"
+        traces, traced_ns = _traced(view, intervals.merge(starts[inside], ends[inside]))
+        anew = traces >= max(params.min_calls, MOST * calls)
         yield Seen(
-            title=f"the callback {row.name.text} calls model.{name.role} {when}, "
-            f"{format_ns(spent / calls)} each: validation takes {format_ratio(ratio)} of the time",
+            title=f"the callback {row.name.text} calls model.{name.role} {f'of a new model {when}' if anew else when}, "
+            f"{format_ns(spent / calls)} each: validation takes {format_ratio(ratio)} of the time"
+            + (f", {format_ratio(traced_ns / max(1, spent))} of it traces" if anew else ""),
             confidence=0.95,
             where=tuple(where),
             evidence=(
@@ -101,17 +113,40 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
                 ),
                 Evidence(metric="steps_between", value=between, unit="steps"),
                 Evidence(metric="calls", value=calls, unit="calls", threshold=params.min_calls),
+                *(
+                    (
+                        Evidence(metric="traces", value=traces, unit="traces"),
+                        Evidence(metric="traced_ratio", value=traced_ns / max(1, spent), unit="ratio"),
+                    )
+                    if anew
+                    else ()
+                ),
             ),
             cost=cost_of(view, ratio, low=0.9 * ratio, high=ratio),
-            remedies=(
-                Remedy(
-                    id="evaluate-per-epoch",
-                    text="evaluate once an epoch (on_epoch_end, or validation_data with validation_freq)",
-                ),
-                Remedy(id="evaluate-a-sample", text="or on a small fixed sample of the validation set"),
-            ),
+            remedies=(_ONE_MODEL, *_LESS) if anew else _LESS,
             explanation="The calls run over the whole data set on the training thread, between two batches.",
         )
+
+
+def _traced(view: StepsView, spans: Intervals) -> tuple[int, int]:
+    """How often Keras' own functions were traced within some spans, and the time in traces there."""
+    made = [event.at - event.dur for event in view.steps.worker.all(Traced) if event.owner == "keras"]
+    at = np.array(made, np.int64)
+    within = intervals.overlapping(spans, at, at + 1) if len(at) else at
+    traces = view.calls(Kind.TRACE).spans
+    return int(within.sum()), intervals.total(intervals.clip(traces, spans))
+
+
+_ONE_MODEL = Remedy(
+    id="one-model",
+    text="make that model once, before the training, and keep it: each new keras.Model has its function traced again",
+)
+_LESS = (
+    Remedy(
+        id="evaluate-per-epoch", text="evaluate once an epoch (on_epoch_end, or validation_data with validation_freq)"
+    ),
+    Remedy(id="evaluate-a-sample", text="or on a small fixed sample of the validation set"),
+)
 
 
 DETECTOR = Detector(
