@@ -12,6 +12,7 @@ from stepscope.diagnosis import analyze
 from stepscope.report.brief import text
 from stepscope.tables.findings import Finding
 from stepscope.tables.place import Place
+from stepscope.wire.kinds import Flag
 
 SORT = Frame("/usr/lib/site-packages/numpy/_core/fromnumeric.py", "argsort", 9, own=False)
 
@@ -75,6 +76,31 @@ def test_a_line_that_nothing_explains_is_the_first_finding(hash_ms: int, severit
         assert first.remedies[0].id == "less-hash"
     else:
         assert first.severity == "info"
+
+
+UFUNC = Frame("/usr/lib/site-packages/jax/_src/numpy/ufunc_api.py", "ufunc.__call__", 9, own=False)
+
+
+@pytest.mark.parametrize("before", [0, 3_000])
+def test_ops_of_jax_one_by_one_cost_what_they_compute_themselves(before: int) -> None:
+    """Of 80 ms the thread waits 30 for what earlier calls compute. What the same line does before the steps, for
+    ``before`` milliseconds of 13 s, is worth a word, and hides nothing.
+    """
+    job = Job()
+    job.framework("jax", "0.10.2", at=2, dur=1)
+    start = before * MS
+    job.samples(range(10 * MS, start, 50 * MS), Frame(SCRIPT, "main", REPORT), UFUNC)
+    job.step().every(PERIOD, STEPS, dur=PERIOD, start=start)
+    for at, dur, flags in ((20, 50, Flag.CPU), (75, 30, 0)):
+        times = [start + i * PERIOD + at * MS for i in range(STEPS)]
+        job.samples(times, Frame(SCRIPT, "main", REPORT), UFUNC, dur=dur * MS, flags=flags)
+    job.samples([start + i * PERIOD + 90 * MS for i in range(STEPS)], Frame(SCRIPT, "main", CALL), dur=20 * MS)
+    job.ended_ns = start + STEPS * PERIOD
+    first = analyze.report_of(job.session()).findings[0]
+    assert (first.code, first.severity, first.where[0].line) == ("GEN012", "high", REPORT)
+    assert first.remedies[0].id == "less-eager"
+    assert first.cost.ratio == pytest.approx(0.5, abs=0.03)
+    assert first.cost.high >= 0.8
 
 
 def test_compute_that_is_not_measured_is_not_unexplained() -> None:

@@ -284,9 +284,18 @@ def _exposed(view: SessionView) -> Stage:
 
 
 def _one_per_root(detectors: Sequence[Detector[object]], findings: list[Finding]) -> list[Finding]:
-    """The findings without those that yield to another finding about the same place."""
+    """The findings without those that yield to another finding about the same place.
+
+    None yields to a piece of information that is less than half as large: a line whose imports or traces are worth a
+    word may be what each step spends its time on.
+    """
     yields_to = {d.code: d.yields_to for d in detectors}
-    return [f for f in findings if not any(g.code in yields_to[f.code] and meet(f, g) for g in findings)]
+
+    def yields(one: Finding, other: Finding) -> bool:
+        small = other.severity == "info" and 2 * other.cost.high < one.cost.high
+        return other.code in yields_to[one.code] and not small and meet(one, other)
+
+    return [f for f in findings if not any(yields(f, g) for g in findings)]
 
 
 def _told_by(checked: Checked, findings: list[Finding], kept: list[Finding]) -> Checked:

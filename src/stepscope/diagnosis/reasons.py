@@ -132,13 +132,14 @@ def _raised(view: StepsView, finding: Finding, above: Sequence[Finding]) -> Find
 def _at_level(view: StepsView, finding: Finding, found: WorkThere, place: Place) -> Finding:
     """At the level of the time on one of its places, which comes first."""
     share = _share(finding, found)
-    cost = base.cost_of(view, share, low=0.0, high=max(share, finding.cost.high), basis="modelled")
+    saved = share * line_words.own_part(found.work)
+    cost = base.cost_of(view, saved, low=0.0, high=max(share, finding.cost.high), basis="modelled")
     if place == finding.where[0]:
-        return replace(finding, severity=base.severity_of(share), cost=cost)
+        return replace(finding, severity=base.severity_of(saved), cost=cost)
     where = (place, *(other for other in finding.where if other != place))
     short = line_words.work(found.work, None, 0.0).short
     title = f"line {place.line} takes {format_ratio(share)} of the step time{f': {short}' if short else ''}"
-    return replace(finding, severity=base.severity_of(share), cost=cost, where=where, title=title)
+    return replace(finding, severity=base.severity_of(saved), cost=cost, where=where, title=title)
 
 
 def _share(finding: Finding, found: WorkThere) -> float:

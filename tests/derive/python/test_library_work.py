@@ -85,6 +85,15 @@ def test_c_code_is_of_the_kind_that_its_lines_calls_have(line: int, kind: str) -
             "deflate",
         ),
         ([("/x/site-packages/numpy/lib/_npyio_impl.py", "save")], ""),
+        ([("/x/site-packages/optax/_src/transform.py", "scale_by_adam.<locals>.update_fn")], "eager"),
+        ([("/x/site-packages/jax/_src/numpy/ufunc_api.py", "ufunc.__call__")], "eager"),
+        (
+            [
+                ("/x/site-packages/jax/_src/interpreters/partial_eval.py", "trace_to_jaxpr_dynamic"),
+                ("/x/site-packages/jax/_src/numpy/ufunc_api.py", "ufunc.__call__"),
+            ],
+            "",
+        ),
         ([(f"{LIBRARY}json/__init__.py", "dumps")], ""),
         ([("/x/site-packages/pandas/core/generic.py", "NDFrame.to_csv"), ("/x/site-packages/pandas/io/a.py", "f")], ""),
         ([("/x/site-packages/PIL/Image.py", "Image.resize")], "image"),

@@ -29,6 +29,7 @@ WorkKind = Literal[
     "copy",
     "csv",
     "deflate",
+    "eager",
     "format",
     "hash",
     "image",
@@ -47,7 +48,8 @@ WorkKind = Literal[
     "sql",
     "unzip",
 ]
-"""``unzip``: unpacks a member of an archive; ``npy``: reads a file of NumPy; ``list``: lists a folder."""
+"""``unzip``: unpacks a member of an archive; ``npy``: reads a file of NumPy; ``list``: lists a folder; ``eager``: runs
+ops of JAX one by one."""
 
 _STANDARD = r"/lib/python3\.\d+t?/"
 """Folder of Python's own library, whose modules have common names."""
@@ -68,9 +70,12 @@ _FILES: tuple[tuple[str, WorkKind], ...] = (
     (_STANDARD + r"pickle\.py$", "pickle"),
     (r"-packages/numpy/lib/(_npyio_impl|npyio|format|_format_impl)\.py$", "npy"),
     (_STANDARD + r"(glob|fnmatch)\.py$", "list"),
+    (r"-packages/(optax|jax/_src/(numpy|lax))/", "eager"),
 )
 """Files of libraries, and what a sample in them does. Of several on one stack the innermost counts: an archive that
 NumPy reads is unpacked."""
+_TRACES = "/jax/_src/interpreters/partial_eval.py"
+"""JAX code that traces a function for its compiler: what runs below is run once."""
 _WRITES = re.compile(r"^_?(write|save|dump|compress|to_(csv|json|pickle|parquet|sql|hdf))")
 """Begin of names of functions that write: what a library's file says of its work is about reading."""
 _READS: frozenset[WorkKind] = frozenset({"csv", "inflate", "json", "npy", "pickle", "unzip"})
@@ -123,6 +128,8 @@ def of(sample: Sample, source_of: SourceOf) -> WorkKind:
     for frame in reversed(below):
         path = frame.file.replace("\\", "/")
         found = next((kind for pattern, kind in _FILES if re.search(pattern, path)), None)
+        if found == "eager" and any(one.file.replace("\\", "/").endswith(_TRACES) for one in below):
+            return ""
         if found in _READS and any(map(_writes, below)):
             return "deflate" if found in {"inflate", "unzip"} else ""
         if found is not None:

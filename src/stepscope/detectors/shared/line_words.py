@@ -32,6 +32,10 @@ OF_KINDS: dict[WorkKind, tuple[str, str]] = {
     "copy": ("a deep copy", "copy only what changes, or keep one copy and reuse it"),
     "csv": ("reading of tables", "read the table once before the loop, and keep what is used as arrays"),
     "deflate": ("compression", "write without compression, or compress in another process"),
+    "eager": (
+        "ops of JAX one by one, outside of jit",
+        "put it into the jitted step: jax.jit around these lines; of an optimizer, tx.update and optax.apply_updates",
+    ),
     "format": ("formatting of text", "format only what is read, every N steps"),
     "hash": ("hashing", "hash fewer bytes, or hash each item once and keep the digest"),
     "image": (
@@ -105,6 +109,13 @@ def is_known(found: Work) -> bool:
     part = next(iter(found.parts), None)
     called = part is not None and bool(part.entry) and part.low >= MOST
     return bool(_kinds(found)) or (called and not found.framework)
+
+
+def own_part(found: Work) -> float:
+    """Part of the lines' time that is theirs: where ops of JAX run one by one, a thread on no CPU waits for what
+    earlier calls compute, which they do not change.
+    """
+    return found.ran_ratio if "eager" in _kinds(found) and found.ran_ratio is not None else 1.0
 
 
 def remedy(found: Work) -> Remedy | None:
