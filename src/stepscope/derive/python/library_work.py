@@ -32,6 +32,7 @@ WorkKind = Literal[
     "eager",
     "format",
     "hash",
+    "hdf5",
     "image",
     "inflate",
     "json",
@@ -58,6 +59,7 @@ _FILES: tuple[tuple[str, WorkKind], ...] = (
     (_STANDARD + r"(gzip|_compression|lzma|bz2|zlib)\.py$", "inflate"),
     (_STANDARD + r"json/(decoder|scanner|__init__)\.py$", "json"),
     (r"-packages/PIL/", "image"),
+    (r"-packages/h5py/", "hdf5"),
     (r"-packages/pandas/io/", "csv"),
     (r"-packages/pandas/", "pandas"),
     (_STANDARD + r"(http/client|urllib/request|ssl)\.py$", "request"),
@@ -76,9 +78,9 @@ _FILES: tuple[tuple[str, WorkKind], ...] = (
 NumPy reads is unpacked."""
 _TRACES = "/jax/_src/interpreters/partial_eval.py"
 """JAX code that traces a function for its compiler: what runs below is run once."""
-_WRITES = re.compile(r"^_?(write|save|dump|compress|to_(csv|json|pickle|parquet|sql|hdf))")
+_WRITES = re.compile(r"^_?(write|save|dump|compress|create_dataset|__setitem__|to_(csv|json|pickle|parquet|sql|hdf))")
 """Begin of names of functions that write: what a library's file says of its work is about reading."""
-_READS: frozenset[WorkKind] = frozenset({"csv", "inflate", "json", "npy", "pickle", "unzip"})
+_READS: frozenset[WorkKind] = frozenset({"csv", "hdf5", "inflate", "json", "npy", "pickle", "unzip"})
 _SORTS = frozenset({"sort", "argsort", "sorted", "lexsort"})
 _BY_NAME: dict[str, WorkKind] = {
     **dict.fromkeys(_SORTS, "sort"),

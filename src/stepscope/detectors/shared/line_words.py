@@ -38,6 +38,11 @@ OF_KINDS: dict[WorkKind, tuple[str, str]] = {
     ),
     "format": ("formatting of text", "format only what is read, every N steps"),
     "hash": ("hashing", "hash fewer bytes, or hash each item once and keep the digest"),
+    "hdf5": (
+        "reading of HDF5",
+        "read many rows at once, in the file's order: of a compressed file each read inflates whole chunks, whatever it "
+        "needs of them; smaller chunks, a larger cache (rdcc_nbytes), or .npy in place of it",
+    ),
     "image": (
         "decoding and resizing of images",
         "decode and resize the images once before the training, and keep the small ones",
