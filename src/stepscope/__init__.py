@@ -1,7 +1,7 @@
 """Finds out why a deep-learning job is slow, and proves that the fix works.
 
 Importing this package has no effect: no I/O, no environment, no framework. ``step``, ``span``, ``timer``, ``metric``
-and ``keras_callback`` do nothing outside of a run; ``open`` reads a session.
+and ``keras_callback`` do nothing outside of a run; ``open`` reads a session. ``%load_ext stepscope`` is for notebooks.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from stepscope.agent.api import metric, span, step, timer
     from stepscope.agent.keras_callback import keras_callback
+    from stepscope.notebook.magics import load_ipython_extension as load_ipython_extension
+    from stepscope.notebook.magics import unload_ipython_extension as unload_ipython_extension
     from stepscope.use_cases.opened_session import OpenedSession
 
     open = OpenedSession  # noqa: A001 - as of gzip and tarfile
@@ -21,6 +23,7 @@ __all__ = ["__version__", "keras_callback", "metric", "span", "step", "timer"]
 _LOADED_LATER = {name: ("agent.api", name) for name in ("metric", "span", "step", "timer")}
 _LOADED_LATER |= {"keras_callback": ("agent.keras_callback", "keras_callback")}
 _LOADED_LATER |= {"open": ("use_cases.opened_session", "OpenedSession")}
+_LOADED_LATER |= {name: ("notebook.magics", name) for name in ("load_ipython_extension", "unload_ipython_extension")}
 
 
 def __dir__() -> list[str]:

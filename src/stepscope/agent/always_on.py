@@ -14,7 +14,6 @@ import contextlib
 import functools
 import json
 import os
-import shlex
 import sys
 import time
 
@@ -248,12 +247,10 @@ class Owner:
             self._remove()
 
     def command(self) -> str:
-        """The shell command that starts the sidecar; STEPSCOPE_ALWAYS keeps the sidecar itself from being measured."""
+        """The shell command that starts the sidecar."""
         package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
         words = [str(self._settings["python"]), "-I", "-c", _CODE, package, self.run, str(self.starts)]
-        log = shlex.quote(os.path.join(self.run, "sidecar.log"))
-        line = " ".join(shlex.quote(word) for word in words)
-        return "cd /; STEPSCOPE_ALWAYS=0 STEPSCOPE_RUN= %s </dev/null >/dev/null 2>>%s &" % (line, log)
+        return daemon.detached(words, os.path.join(self.run, "sidecar.log"))
 
     def _heard(self) -> bool:
         """Whether the sidecar has published its status recently."""

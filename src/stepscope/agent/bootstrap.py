@@ -118,6 +118,8 @@ class ImportHook:
         """The thread that starts the measurement, by its number in the kernel; -1: it has not begun; 0: none."""
         self.plain: Optional[Callable[[], object]] = None
         """Starts the agent's thread in a process without a framework; None until the process is measured."""
+        self.end: Optional[Callback] = None
+        """Ends the measurement of a process that stays; None until the process is measured."""
         try:
             self.folder = os.getcwd()
         except OSError:
@@ -270,7 +272,7 @@ class ImportHook:
     def remove(self) -> None:
         """Leave ``sys.meta_path``; no callback runs after this."""
         self._awaited = {}
-        self.plain, self.notes, self.asked = None, False, []
+        self.plain, self.end, self.notes, self.asked = None, None, False, []
         if self in sys.meta_path:
             sys.meta_path.remove(self)
 
@@ -304,6 +306,36 @@ def arm(run: str) -> None:
         if name in sys.modules:
             HOOK.activate()
             return
+
+
+def begin(run: str) -> bool:
+    """Arm this process, which runs already, and measure it at once, with or without a framework; False: it cannot be.
+
+    Ended by ``end``, after which it may begin again, for another run.
+    """
+    if HOOK is not None:
+        return False
+    arm(run)
+    hook = HOOK
+    if hook is None:
+        return False
+    hook.activate()
+    if hook.plain is None:
+        end()
+        return False
+    hook.plain()
+    return True
+
+
+def end() -> None:
+    """Measure this process no more, and leave nothing of ours in it but loaded modules."""
+    global HOOK
+    hook, HOOK = HOOK, None
+    if hook is not None:
+        leave = hook.end
+        if leave is not None:
+            hook._call(leave, "end", None)
+        hook.remove()
 
 
 def listen() -> None:

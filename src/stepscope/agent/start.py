@@ -7,6 +7,7 @@ import functools
 import os
 import sys
 import time
+from _thread import allocate_lock
 
 from stepscope.agent import asked_imports, state
 from stepscope.agent.capture.commands import Commands
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         folder: str
         began: dict[str, int]
         plain: Optional[Callable[[], object]]
+        end: Optional[Callable[[Foreign], object]]
 
         def after_import(self, name: str, callback: Callable[[Foreign], object]) -> None:
             """Call ``callback(module)`` after each execution of ``name``."""
@@ -50,6 +52,10 @@ if TYPE_CHECKING:
 
 _LAST_S = 0.0005
 """Sleep of the main thread after all exit handlers."""
+_FORKS = allocate_lock()
+"""Taken for good once forks are watched: their handlers cannot be unregistered, and a process may be measured again."""
+_RUNNING: Optional[MeasuredProcess] = None
+"""This process, while it is measured."""
 
 
 class MeasuredProcess:
@@ -59,7 +65,7 @@ class MeasuredProcess:
         """``computes``: module names of the frameworks that compute; ``hook``: knows when imports began."""
         self.state = current
         self._computes = computes
-        self._hook = hook
+        self.hook = hook
         self._began: dict[str, int] = {} if hook is None else hook.began
         self.sampler: Optional[Sampler] = None
         self._over = False
@@ -79,9 +85,9 @@ class MeasuredProcess:
             return
         if self.sampler is None:
             self._say("numpy", sys.modules.get("numpy"))
-            if self._hook is not None:
+            if self.hook is not None:
                 with self.state.guard("imports"):
-                    asked_imports.write(self.state, self._hook)
+                    asked_imports.write(self.state, self.hook)
             self._begin()
         self.register_exit()
 
@@ -168,6 +174,35 @@ class MeasuredProcess:
         self.sampler = None  # not earlier: a timer that is not stopped would kill the process while it ends
         self.state.finish(cpu_ns)
 
+    def leave(self, _module: Foreign = None) -> None:
+        """The measurement is over, and the process stays: take everything off and hold nothing of the program's."""
+        global _RUNNING
+        self.finish()
+        atexit.unregister(self.finish)
+        atexit.unregister(_let_others_end)
+        self.state.take_out("", said=True)
+        state.CURRENT = _RUNNING = None
+
+
+def _watch_forks() -> None:
+    if _FORKS.acquire(blocking=False):
+        os.register_at_fork(after_in_child=_in_child)
+        if side_thread.FORK_WARNS:
+            os.register_at_fork(before=_before_fork)
+
+
+def _in_child() -> None:
+    if state.CURRENT is not None:
+        state.CURRENT.after_fork()
+
+
+def _before_fork() -> None:
+    running = _RUNNING
+    if running is not None:
+        if running.hook is not None:
+            running.hook.await_start()
+        running.before_fork()
+
 
 def _let_others_end() -> None:
     """Give the interpreter's lock once more to threads that are about to end. Registered first, so that it runs last.
@@ -181,6 +216,7 @@ def _let_others_end() -> None:
 
 def start(hook: Hook, roots: Collection[str], computes: Collection[str]) -> bool:
     """Open the state and attach the probes by callbacks. False if this process cannot be measured."""
+    global _RUNNING
     if not os.path.isdir(hook.run) or os.path.exists(os.path.join(hook.run, GAVE_WAY_NAME)):
         return False
     frames.armed_in(hook.folder)
@@ -194,11 +230,8 @@ def start(hook: Hook, roots: Collection[str], computes: Collection[str]) -> bool
             trouble.write(hook.run, "start of the agent", current.lines.last_words)
         return False
     state.CURRENT = current
-    os.register_at_fork(after_in_child=current.after_fork)
-    running = MeasuredProcess(current, computes, hook)
-    if side_thread.FORK_WARNS:
-        os.register_at_fork(before=running.before_fork)
-        os.register_at_fork(before=hook.await_start)  # which runs first
+    _RUNNING = running = MeasuredProcess(current, computes, hook)
+    _watch_forks()
     atexit.register(_let_others_end)
     running.register_exit()
     current.hooks.on_uninstall(hook.remove)
@@ -211,7 +244,7 @@ def start(hook: Hook, roots: Collection[str], computes: Collection[str]) -> bool
     if hook.began:  # what a framework imports is no line's of the program
         hook.notes = False
     current.membership.look()  # a process without a framework may have no thread of ours that would look later
-    hook.plain = running.woken
+    hook.plain, hook.end = running.woken, running.leave
     return True
 
 

@@ -24,7 +24,7 @@ from stepscope.collector.recording.sampling import Sampling
 from stepscope.launcher import apply, give_way, rundir, sidecar_death
 from stepscope.launcher.mask import mask_text
 from stepscope.model.session.member import MemberInfo
-from stepscope.model.session.session import CaptureInfo, WorkerInfo
+from stepscope.model.session.session import CELL, CaptureInfo, WorkerInfo
 from stepscope.native import process_stat
 from stepscope.native.cgroups import memory_kills
 from stepscope.native.cgroups.kill_watch import KillWatch
@@ -255,6 +255,8 @@ class Recording:
         self.memory.close(now_ns)
         self.python.close(now_ns)
         outliving = [w.pid for w in self.drainer.workers.values() if not w.closed and w.alive()]
+        if self.job is not None and self.job.mode == CELL and self.job.pid in outliving:
+            outliving.remove(self.job.pid)  # a kernel outlives its cells
         if outliving:
             self.note("DX113", f"some processes outlived the job and were measured only until its end: {outliving}")
         problems = self._store_rest()

@@ -39,7 +39,8 @@ def recover(session: Path) -> bool:
         return False
     try:
         job = rundir.read_job(run)
-        if job is not None and job.mode != "attach" and process_stat.alive(job.pid, job.start_ticks):
+        lives = job is not None and job.mode != "attach" and process_stat.alive(job.pid, job.start_ticks)
+        if lives and rundir.read_ended(run) is None:  # a kernel outlives its cells
             return False
         if not os.access(session, os.W_OK):
             return False

@@ -16,6 +16,7 @@ import msgspec
 from stepscope.check.source import notebook
 from stepscope.derive.python import notebook_cells
 from stepscope.model.log.events import InferenceSession, ProcessStarted
+from stepscope.model.session.session import CELL
 from stepscope.readers import onnx_weights
 from stepscope.store import manifests
 from stepscope.tables import layout
@@ -40,10 +41,10 @@ def keep(folder: Path, session: Session) -> Session:
         OSError: the manifest cannot be written.
     """
     known = session.manifest
-    if known.mode in {"import", "merge"} or known.cells or known.models:
+    if known.mode in {"import", "merge"} or known.models or (known.cells and known.mode != CELL):
         return session
-    found = {"cells": cells(session), "models": models(session)}
-    if not any(found.values()):
+    found = {"cells": known.cells or cells(session), "models": models(session)}
+    if found == {"cells": known.cells, "models": known.models}:
         return session
     manifest = msgspec.structs.replace(manifests.read_manifest(folder), **found)
     layout.write_atomic(folder / layout.MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")

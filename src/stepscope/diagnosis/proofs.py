@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope.experiments import interventions, proofs
+from stepscope.model.session.session import ASKED, CELL
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -35,10 +36,10 @@ def annotated(
 
     ``parts``: of the job (``model.frameworks``); a trial that reaches none of them is not offered.
     """
-    if manifest.mode != "run" or not manifest.command:
+    if manifest.mode not in ASKED or not manifest.command:
         return tuple(findings)
-    command = shlex.join(manifest.command)
-    return tuple(_with_proof(_with_edit(finding, bound), command, parts) for finding in findings)
+    asks = ("%stepscope whatif", "") if manifest.mode == CELL else ("stepscope whatif", shlex.join(manifest.command))
+    return tuple(_with_proof(_with_edit(finding, bound), asks, parts) for finding in findings)
 
 
 def _with_edit(finding: Finding, bound: InputBound | None) -> Finding:
@@ -53,10 +54,11 @@ def _with_edit(finding: Finding, bound: InputBound | None) -> Finding:
     return msgspec.structs.replace(finding, remedies=(msgspec.structs.replace(first, what_if=proof), *others))
 
 
-def _with_proof(finding: Finding, command: str, parts: Collection[str]) -> Finding:
+def _with_proof(finding: Finding, asks: tuple[str, str], parts: Collection[str]) -> Finding:
     trials = [trial for trial in proofs.trials_of(finding) if interventions.reaches(trial, parts)]
     if not (trials and finding.remedies) or any(remedy.what_if is not None for remedy in finding.remedies):
         return finding
     first, *others = finding.remedies
-    proof = f"stepscope whatif --try {shlex.quote(trials[0])} -- {command}"
+    command, program = asks
+    proof = f"{command} --try {shlex.quote(trials[0])}{f' -- {program}' if program else ''}"
     return msgspec.structs.replace(finding, remedies=(msgspec.structs.replace(first, what_if=proof), *others))

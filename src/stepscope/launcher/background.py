@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 from stepscope.native import own_python
+
+_FIRST_OWN_DESCRIPTOR = 3
 
 
 def become() -> None:
@@ -17,3 +20,15 @@ def become() -> None:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     os.nice(max(0, own_python.NICE - os.nice(0)))
+
+
+def leave_the_job() -> None:
+    """Hold nothing of the job's: its signal mask, its descriptors."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    for fd in [int(path.name) for path in Path("/proc/self/fd").iterdir()]:
+        if fd >= _FIRST_OWN_DESCRIPTOR:
+            try:
+                os.close(fd)
+            except OSError:
+                continue
+    os.umask(0o077)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import secrets
 import signal
-import sys
 from collections import deque
 from contextlib import suppress
 from pathlib import Path
@@ -19,16 +18,11 @@ import anyio
 from anyio.abc import ByteReceiveStream, Process
 from msgspec import Struct
 
-from stepscope.native import process_stat
+from stepscope.native import own_python, process_stat
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-CODE = (
-    "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    "sys.path[:] = [p for p in sys.path if p]; from stepscope.cli.main import main; main()"
-)
-"""Prevents imports from the folder in which the job is started; can be interrupted however the server was started."""
 MARK = "STEPSCOPE_REQUEST"
 """Variable of all processes of a request, by which those are found that have left their session."""
 GRACE_S = 10.0
@@ -67,7 +61,7 @@ async def run(words: Sequence[str], folder: str, polite: signal.Signals, heard: 
     mark = secrets.token_hex(8)
     with anyio.CancelScope(shield=True):  # one that is cancelled here would have a process and no name for it
         process = await anyio.open_process(
-            [sys.executable, "-c", CODE, *words],
+            own_python.of_command(*words),
             stdin=DEVNULL,
             stdout=PIPE,
             stderr=PIPE,

@@ -26,6 +26,11 @@ from {module} import main; main(sys.argv[1:])
 its starter could import from are appended; stepscope itself is the starter's, also where another one is installed.
 Importing takes half a second of CPU time: most are nice before. And where memory runs out, they are the first to go,
 also while they import."""
+_COMMAND = (
+    "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "sys.path[:] = [p for p in sys.path if p]; from stepscope.cli.main import main; main()"
+)
+"""Prevents imports from the folder in which the job is started; can be interrupted however its starter was started."""
 NICE = 10
 """Priority of our processes, in steps below the job's."""
 
@@ -33,6 +38,11 @@ NICE = 10
 def command(module: str, *args: str, nice: int = NICE) -> list[str]:
     """The command line that calls ``main(args)`` of a module of ours, imported at a priority ``nice`` below ours."""
     return [sys.executable, "-E", "-c", _CODE.format(module=module, nice=nice), json.dumps([*sys.path, _ROOT]), *args]
+
+
+def of_command(*words: str) -> list[str]:
+    """The command line of ``stepscope WORDS``."""
+    return [sys.executable, "-c", _COMMAND, *words]
 
 
 def environment() -> dict[str, str]:

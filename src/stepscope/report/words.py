@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from stepscope.model import frameworks
 from stepscope.model.report import metric_words
 from stepscope.model.report.components import COMPONENTS, REF
+from stepscope.tables.place import is_cell
 from stepscope.tables.units import WHOLE_FROM, format_bytes, format_ns, format_rate, singular
 
 if TYPE_CHECKING:
@@ -126,11 +127,11 @@ def share(cost: Cost) -> str:
 
 
 def place_text(place: Place, *, short: bool = False) -> str:
-    """``train.py:41 Model.make_dataset``; ``short`` drops the classes around the function."""
+    """``train.py:41 Model.make_dataset``, ``cell 3, line 5 train``; ``short`` drops the classes around the function."""
     function = printable(place.function)
     if short:
         function = function.rpartition(".")[2]
-    line = f":{place.line}" if place.line else ""
+    line = f"{', line ' if is_cell(place.file) else ':'}{place.line}" if place.line else ""
     return f"{printable(place.file)}{line} {function}".rstrip()
 
 

@@ -23,6 +23,7 @@ from stepscope.collector.captures.reason import FIRST, SCHEDULE, STACKS, USER
 from stepscope.diagnosis import capture_account
 from stepscope.model.api.capture_ask import DEFAULT_STEPS, CaptureAsk
 from stepscope.model.api.status import LiveCapture
+from stepscope.model.session.session import ASKED
 from stepscope.native.kernel import perf
 from stepscope.native.windows import native_window
 from stepscope.sidecar import capture_requests, capture_size, capture_target, first_look, moment_captures
@@ -148,7 +149,7 @@ class Capturing:
     def _take_wanted(self, now_ns: int) -> None:
         """What detectors cannot decide without."""
         manifest = self._recording.manifest
-        if manifest.mode != "run" or not self._budget.share:
+        if manifest.mode not in ASKED or not self._budget.share:
             return
         waiting = {wanted.by for wanted in self._wanted}
         for wish in self._live.wanted:

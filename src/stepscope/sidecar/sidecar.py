@@ -1,7 +1,8 @@
 """The sidecar: drains, samples and stores while the job runs, and writes the report when it has ended.
 
-``python -m stepscope.sidecar.sidecar RUN SESSION [STARTS]``, started by the launcher; a process of its own session,
-so that neither the terminal nor the launcher's death takes it along.
+``python -m stepscope.sidecar.sidecar RUN SESSION [STARTS] [cell]``, started by the launcher; a process of its own
+session, so that neither the terminal nor the launcher's death takes it along. For a ``cell`` the kernel starts it, not
+as its child, and it sees by itself when the cell or the kernel has ended.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from stepscope.collector.recorder import Recording
 from stepscope.collector.room_watch import RoomWatch
 from stepscope.launcher import background, give_way, rundir
 from stepscope.launcher.give_way import GaveWay
+from stepscope.model.session.session import CELL
 from stepscope.tables.errors import StepscopeError
 from stepscope.wire import off
 
@@ -36,6 +38,9 @@ _STDIN = 0
 
 def main(argv: Sequence[str]) -> None:
     """Entry point; exits 0 when the session is finished and its report stands."""
+    launcher = CELL not in argv[3:]
+    if not launcher:
+        background.leave_the_job()
     run, session = Path(argv[0]), Path(argv[1])
     starts = int(argv[2]) if len(argv) > 2 else 1  # noqa: PLR2004 - optional third argument
     background.become()
@@ -44,7 +49,7 @@ def main(argv: Sequence[str]) -> None:
         return
     recording = Recording(run, session, starts=starts)
     recording.sampling.compare_clocks(run)
-    follow(recording, ticks_of(recording), launcher=True)
+    follow(recording, ticks_of(recording), launcher=launcher)
     for problem in complete(recording):
         _say(problem)
     sweep.sweep(run)

@@ -8,11 +8,13 @@ from stepscope.tables.structs import Struct
 
 NOTEBOOK_CELL = "notebook cell "
 """Begin of ``Place.file`` for a cell that ran in a kernel, if it is not known which cell of which notebook it is."""
-_KNOWN_CELL = re.compile(r"\.ipynb cell \d+$")
+_KNOWN_CELL = re.compile(r"(?:^|\.ipynb )cell \d+$")
 
 
 def is_cell(file: str) -> bool:
-    """Whether ``Place.file`` is a cell that ran in a kernel: ``train.ipynb cell 3`` if it is known which."""
+    """Whether ``Place.file`` is a cell that ran in a kernel: ``train.ipynb cell 3`` if it is known which, ``cell 3``
+    (its number in ``In [3]``) if the kernel itself said so.
+    """
     return file.startswith(NOTEBOOK_CELL) or _KNOWN_CELL.search(file) is not None
 
 

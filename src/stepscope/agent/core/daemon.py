@@ -14,6 +14,11 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shlex
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _CLONE_VM = 0x100
 _CLONE_VFORK = 0x4000
@@ -27,6 +32,15 @@ def available() -> bool:
     """Whether this libc has the required functions (glibc does, and with it every wheel of TensorFlow)."""
     libc = ctypes.CDLL(None)
     return hasattr(libc, "clone") and hasattr(libc, "system") and os.access("/bin/sh", os.X_OK)
+
+
+def detached(words: Sequence[str], log: str) -> str:
+    """The shell command that runs ``words`` in the background; what they say on stderr is added to the file ``log``.
+
+    STEPSCOPE_ALWAYS keeps a process of ours from being measured itself.
+    """
+    line = " ".join(shlex.quote(word) for word in words)
+    return "cd /; STEPSCOPE_ALWAYS=0 STEPSCOPE_RUN= %s </dev/null >/dev/null 2>>%s &" % (line, shlex.quote(log))
 
 
 def start(command: str) -> None:

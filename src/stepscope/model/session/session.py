@@ -43,6 +43,10 @@ from stepscope.tables.records import (
 from stepscope.tables.stacks import StackProfile
 from stepscope.tables.system_calls import SystemCalls
 
+CELL = "cell"
+"""Origin of a session of one cell of a notebook (``%%stepscope``). Its process outlives it."""
+ASKED = frozenset({"run", CELL})
+"""Origins whose user asked for a diagnosis: what it needs is captured without a further request."""
 SCHEMA_VERSION = 1
 """Version of the session on disk (docs/decisions/0001). A reader opens every older version."""
 
@@ -185,7 +189,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """What says so: the kernel's log, which names a process of the job; the counter of the job's control group, or the
     host's where the group has none, just before the end. "": an older session, by any counter. Since 0.1."""
     mode: str = "run"
-    """Origin: run | enable | attach | import | merge"""
+    """Origin: run | enable | attach | cell (since 0.1) | import | merge"""
     state: str = "running"
     """State: running | finished | recovered"""
     job_pid: int = 0

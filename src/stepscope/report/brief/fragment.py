@@ -49,9 +49,10 @@ def _finding(rank: int, found: BriefFinding) -> Html:
     cost = found.cost
     said = f"{format_ratio(cost.ratio)} ({100 * cost.low:.0f}\u2013{100 * cost.high:.0f}) {OF[cost.of]}"
     proof = Html(" {}").format(el("code", None, found.proof)) if found.proof else Html()
+    where = el("div", SOFT, words.place_text(found.where)) if found.where is not None else Html()
     cells = (
         el("td", CELL, str(rank)),
-        el("td", CELL, found.title, " ", el("code", None, found.code)),
+        el("td", CELL, found.title, " ", el("code", None, found.code), where),
         el("td", NARROW, said if cost.ratio else ""),
         el("td", CELL, found.remedy, proof),
     )

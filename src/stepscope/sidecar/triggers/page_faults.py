@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.causes.system import steady_page_faults
+from stepscope.model.session.session import ASKED
 from stepscope.sidecar.triggers import repeated_calls
 from stepscope.sidecar.triggers.trigger import AGAIN_NS
 from stepscope.tables.records import MemoryTable, ProcessTable
@@ -51,7 +52,7 @@ class PageFaults:
     def tick(self, now_ns: int, last: LastAnalysis) -> bool:
         """Whether a process that makes steps has faulted in each of the last looks, and no new analysis has seen it."""
         new = bool(last.at_ns) and now_ns - last.at_ns < AGAIN_NS
-        if new or self._recording.manifest.mode != "run" or self._times >= MAX_TIMES:
+        if new or self._recording.manifest.mode not in ASKED or self._times >= MAX_TIMES:
             return False
         going_on = [w.pid for w in self._recording.drainer.workers.values() if self._goes_on(w) and not w.closed]
         self._wait -= 1
