@@ -5,6 +5,7 @@ VENV        := .venv
 BIN         := $(VENV)/bin
 OLD_VENV    := .venv-tf215
 MCP_VENV    := .venv-mcp
+SITE_VENV   := .venv-site
 OLD_PYTHONS := python3.11 python3.10 python3.9 $(PYTHON)
 PIP_FLAGS   := --quiet --quiet --disable-pip-version-check
 
@@ -152,6 +153,16 @@ docs-check: $(VENV)/.stamp ## generated pages and schemas equal what the code sa
 	@$(BIN)/python scripts/gen_docs.py --check
 	@test ! -e scripts/gen_schema.py || $(BIN)/python scripts/gen_schema.py --check
 
+# A venv for it alone: the theme and what it brings are not stepscope's.
+$(SITE_VENV)/.stamp: requirements/site.txt
+	@test -x $(SITE_VENV)/bin/python || $(PYTHON) -m venv $(SITE_VENV)
+	@$(SITE_VENV)/bin/python -m pip install $(PIP_FLAGS) -r requirements/site.txt
+	@touch $@
+
+.PHONY: site
+site: $(SITE_VENV)/.stamp ## build/site: the documentation as a site, warnings as errors; open build/site/index.html
+	@NO_MKDOCS_2_WARNING=1 $(SITE_VENV)/bin/mkdocs build --quiet --strict --clean
+
 .PHONY: assets
 assets: $(VENV)/.stamp ## builds the page from frontend/ (needs Node and npm)
 	@$(BIN)/python scripts/gen_frontend.py
@@ -182,6 +193,6 @@ bench-%:
 
 .PHONY: clean
 clean: ## everything that can be made again
-	@rm -rf $(VENV) $(OLD_VENV) $(MCP_VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage*
+	@rm -rf $(VENV) $(OLD_VENV) $(MCP_VENV) $(SITE_VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage*
 	@find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
 	@find . -name '*.stepscope' -type d -not -path './tests/data/*' -prune -exec rm -rf {} +
