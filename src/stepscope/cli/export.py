@@ -13,7 +13,7 @@ from stepscope.report.words import printable
 if TYPE_CHECKING:
     from stepscope.use_cases.export import Form
 
-FORMS = ("perfetto", "speedscope", "pprof", "folded", "parquet")
+FORMS = ("perfetto", "speedscope", "pprof", "folded", "parquet", "otlp")
 
 
 @click.command(short_help="Write a session as a file of another tool.")
@@ -24,7 +24,8 @@ FORMS = ("perfetto", "speedscope", "pprof", "folded", "parquet")
     type=click.Choice(FORMS),
     required=True,
     help="perfetto: the timeline, for ui.perfetto.dev. speedscope, pprof, folded: the sampled stacks of one event. "
-    "parquet: tables of steps, spans, ops and findings, for DuckDB and pandas.",
+    "parquet: tables of steps, spans, ops and findings, for DuckDB and pandas. otlp: the session's figures as "
+    "metrics, for an OpenTelemetry receiver.",
 )
 @click.option(
     "-o",

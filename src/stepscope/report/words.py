@@ -10,7 +10,7 @@ import math
 import shlex
 import unicodedata
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from stepscope.model import frameworks
 from stepscope.model.report import metric_words
@@ -148,6 +148,11 @@ def cost_text(cost: Cost, *, between_steps: bool) -> str:
         return said
     left = f"at most {percent(added)} % more" if added >= MIN_ADDED else "nothing more"
     return f"{said}; {left} is saved once the findings above are fixed"
+
+
+def whole_of(finding: Finding) -> Literal["step", "turn", "run"]:
+    """What the cost of a finding is a share of."""
+    return "turn" if finding.cost.of_turn else "run" if is_between_steps(finding) else "step"
 
 
 def proof_word(finding: Finding) -> str:

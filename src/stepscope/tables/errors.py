@@ -7,6 +7,7 @@ from __future__ import annotations
 
 EXTRAS = {
     "fleet": ("fsspec",),
+    "otlp": ("opentelemetry-proto",),
     "gpu": ("nvidia-ml-py",),
     "lsp": ("pygls",),
     "mcp": ("mcp",),

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from stepscope.tables.errors import UsageError
+from stepscope.tables.errors import UsageError, install_command
 from stepscope.tables.layout import SUFFIX, ZIP_SUFFIX
 from stepscope.tables.units import format_bytes
 
@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 
     from stepscope.derive.view import SessionView
 
-Form = Literal["perfetto", "speedscope", "pprof", "folded", "parquet"]
+Form = Literal["perfetto", "speedscope", "pprof", "folded", "parquet", "otlp"]
 ENDINGS: dict[Form, str] = {
     "perfetto": ".pftrace",
     "speedscope": ".speedscope.json",
     "pprof": ".pb.gz",
     "folded": ".folded",
     "parquet": "-parquet",
+    "otlp": ".otlp.pb",
 }
 """End of the file's name, if none is given; of a folder for Parquet."""
 STACKS = frozenset({"speedscope", "pprof", "folded"})
@@ -74,7 +75,7 @@ def export(options: ExportOptions) -> ExportedFile:
     if path.is_dir() or not path.parent.is_dir():
         got = "it is a folder" if path.is_dir() else f"there is no folder {path.parent}"
         raise UsageError(f"{path} cannot be written: {got}; expected the name of a file")
-    write = {"perfetto": _perfetto, "parquet": _parquet}.get(options.form, _stacks)
+    write = {"perfetto": _perfetto, "parquet": _parquet, "otlp": _otlp}.get(options.form, _stacks)
     try:
         return write(options, path)
     except OSError as error:
@@ -151,6 +152,31 @@ def _parquet(options: ExportOptions, path: Path) -> ExportedFile:
         shutil.rmtree(temporary, ignore_errors=True)
     held = ", ".join(f"{count:,} {name}" for name, count in rows.items())
     return ExportedFile(path=path, said=f"{format_bytes(size)} · {held}")
+
+
+def _otlp(options: ExportOptions, path: Path) -> ExportedFile:
+    from importlib.util import find_spec
+
+    if options.range not in {"", "all"}:
+        raise UsageError(f"--range {options.range}: the figures are those of the whole session; expected all")
+    if find_spec("opentelemetry") is None or find_spec("opentelemetry.proto") is None:
+        raise UsageError(f"opentelemetry-proto is not installed; run: {install_command('otlp')}")
+    import numpy as np
+
+    from stepscope.derive.view import SessionView
+    from stepscope.diagnosis.analyze import report_of
+    from stepscope.exporters import otlp_metrics
+    from stepscope.report import words
+    from stepscope.sessions.bundle import open_session
+
+    session = open_session(options.session)
+    report, steps = report_of(session), SessionView(session).steps
+    durations = steps.durations[steps.steady] if steps is not None else np.empty(0, np.int64)
+    wholes = [words.whole_of(finding) for finding in report.findings]
+    with _replacing(path) as stream:
+        stream.write(otlp_metrics.encode(report, session.manifest, durations, wholes))
+    left_out = ("spans, ops, stacks and resources over time: --to perfetto, parquet",)
+    return ExportedFile(path=path, said=f"{_size(path)} · metrics of {report.session.id}", left_out=left_out)
 
 
 def _stacks(options: ExportOptions, path: Path) -> ExportedFile:

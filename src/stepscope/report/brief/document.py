@@ -76,7 +76,6 @@ def _step(report: Report) -> BriefStep | None:
 
 def _finding(finding: Finding, room: int) -> BriefFinding:
     cost, proof = finding.cost, text.proof_of(finding)
-    between = words.is_between_steps(finding)
     return BriefFinding(
         code=_cut(words.printable(finding.code), 30),
         severity=finding.severity,
@@ -87,7 +86,7 @@ def _finding(finding: Finding, room: int) -> BriefFinding:
             low=round(cost.low, 4),
             high=round(cost.high, 4),
             basis=cost.basis,
-            of="turn" if cost.of_turn else "run" if between else "step",
+            of=words.whole_of(finding),
         ),
         remedy=_cut(words.printable(finding.remedies[0].text), room) if finding.remedies else "",
         proof=proof if proof and len(proof) <= room else None,
