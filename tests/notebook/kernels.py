@@ -44,7 +44,10 @@ class Kernel:
         return True
 
     def run(self, code: str) -> tuple[dict[str, object], list[Shown]]:
-        """The reply to a cell, and what was shown meanwhile."""
+        """The reply to a cell, and what was shown meanwhile.
+
+        What comes just after a cell has failed the kernel puts back, unrun: it is sent again.
+        """
         shown: list[Shown] = []
 
         def keep(message: dict[str, dict[str, object]]) -> None:
@@ -57,7 +60,7 @@ class Kernel:
                 shown.append({"traceback": "\n".join(map(str, frames))})
 
         reply = self.client.execute_interactive(code, timeout=PATIENCE_S, output_hook=keep)
-        return reply["content"], shown
+        return self.run(code) if reply["content"]["status"] == "aborted" else (reply["content"], shown)
 
     def text(self, code: str) -> str:
         """All text that a cell shows."""
