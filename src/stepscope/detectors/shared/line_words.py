@@ -40,8 +40,7 @@ OF_KINDS: dict[WorkKind, tuple[str, str]] = {
     "hash": ("hashing", "hash fewer bytes, or hash each item once and keep the digest"),
     "hdf5": (
         "reading of HDF5",
-        "read many rows at once, in the file's order: of a compressed file each read inflates whole chunks, whatever it "
-        "needs of them; smaller chunks, a larger cache (rdcc_nbytes), or .npy in place of it",
+        "read many rows at once, in the file's order: each read of a compressed file inflates whole chunks",
     ),
     "image": (
         "decoding and resizing of images",
