@@ -46,7 +46,7 @@ def read_ring(path: Path) -> list[Record]:
     """Complete records of a ring, oldest first."""
     data = path.read_bytes()
     magic, version, size, slots = struct.unpack_from("<8sIIQ", data)
-    assert (magic, version, size) == (b"STEPRING", 2, _RECORD.size)
+    assert (magic, version, size) == (b"STEPRING", 3, _RECORD.size)
     records = [Record(*_RECORD.unpack_from(data, _HEADER_BYTES + i * size)) for i in range(slots)]
     return sorted((r for i, r in enumerate(records) if r.seq and (r.seq - 1) % slots == i), key=lambda r: r.seq)
 

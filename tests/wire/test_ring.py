@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.agent.conftest import Armed, Record, read_ring
 
-from stepscope.wire import place, ring
+from stepscope.wire import place, ring, seals
 
 LONG = st.integers(-(2**63) + 1, 2**63 - 1)
 SHORT = st.integers(0, 2**16 - 1)
@@ -113,8 +113,13 @@ def test_a_ring_file_has_its_name_when_it_is_complete(tmp_path: Path) -> None:
 def test_a_layout_has_a_version() -> None:
     """Agent and collector may be of two installations: a change of the header counts its version up."""
     kinds = "EXECUTION FUNCTION MODEL_CALL GRADIENT NEXT SYNC OP APPLY"
-    found = (ring.UNCOMMITTED_OFFSET, " ".join(kind.name for kind in ring.UNCOMMITTED_KINDS), ring.DOING_OFFSET)
-    assert {2: (64, kinds, 200)}.get(ring.VERSION) == found
+    found = (
+        ring.UNCOMMITTED_OFFSET,
+        " ".join(kind.name for kind in ring.UNCOMMITTED_KINDS),
+        ring.DOING_OFFSET,
+        (ring.SEALS_OFFSET, seals.SEALS, seals.SEAL.format),
+    )
+    assert {3: (64, kinds, 200, (512, 128, "<QIII"))}.get(ring.VERSION) == found
 
 
 def test_a_look_ends_before_a_record_that_is_being_written(tmp_path: Path) -> None:

@@ -124,6 +124,7 @@ class MeasuredProcess:
         """Start the agent's thread. A forked child needs a new one, because fork does not copy threads."""
         if self.sampler is None or self.sampler.pid != os.getpid():
             self.state.hooks.on_tick(self.state.hooks.off.look)
+            self.state.hooks.on_tick(self.state.records.seal)
             self.sampler = Sampler(self.state)
             self.sampler.start()
 

@@ -137,6 +137,8 @@ class AgentState:
         self.duty_cycle.finish(self.now())
         self.records.flush()
         self.hooks.finish()
+        with self.guard("seals"):
+            self.records.seal_rest()
         self.lines.end(self.records.written(), thread_cpu_ns)
         self.hooks.let_go()
 

@@ -387,6 +387,7 @@ def _joined(earlier: WorkerInfo | None, now: WorkerInfo) -> WorkerInfo:
         started_ns=now.started_ns or earlier.started_ns,
         ended_ns=now.ended_ns or earlier.ended_ns,
         lost_records=max(now.lost_records, earlier.lost_records),
+        damaged_records=max(now.damaged_records, earlier.damaged_records),
         lost_lines=max(now.lost_lines, earlier.lost_lines),
         clean_exit=now.clean_exit or earlier.clean_exit,
         signal=earlier.signal if now.signal is None else now.signal,

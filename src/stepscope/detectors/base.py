@@ -15,7 +15,7 @@ from stepscope.causes.job import hidden_wait, purpose
 from stepscope.causes.system import contention, gpu, memory_leak, resources, steady_page_faults
 from stepscope.derive import job_framework, steps_view, unmeasured
 from stepscope.derive.python import stack_samples
-from stepscope.detectors import one_step, remedies
+from stepscope.detectors import lost_records, one_step, remedies
 from stepscope.detectors.costs import compute_ratio, cost_of, in_steps, step_ns
 from stepscope.detectors.ranking import meet, rank
 from stepscope.detectors.signals import HINTS, IN_FILES, OF_DEVICES, Signal, given, hint, imported_hint
@@ -208,7 +208,8 @@ def run(
             checked.append(_checked(detector, "found" if mine else "clear", [], ""))
     kept = _one_per_root(detectors, findings)
     ranked = tuple(sorted(kept, key=rank))
-    return ranked, tuple(_told_by(c, findings, kept) for c in checked), tuple(failures)
+    outcomes = lost_records.withheld([_told_by(c, findings, kept) for c in checked], view)
+    return ranked, outcomes, tuple(failures)
 
 
 def _blind(detector: Detector[object], view: SessionView, have: frozenset[Signal]) -> Checked | None:

@@ -17,6 +17,7 @@ from stepscope.derive.machine import system_calls
 from stepscope.derive.steps import step_makers
 from stepscope.derive.steps.anatomy import NAMED_BY
 from stepscope.derive.view import SessionView
+from stepscope.detectors import lost_records
 from stepscope.diagnosis import capture_account, imported_ranks, joint, nearby, passes, settle
 from stepscope.diagnosis.passes import Facts
 from stepscope.model import frameworks
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps
     from stepscope.model.report.op_summary import TracedSteps
     from stepscope.model.report.report import JobEnd
-    from stepscope.model.session.session import Session
+    from stepscope.model.session.session import Session, Worker
 
 HANGS = "HNG001"
 """The detector that names a dead thread where the job waits for it."""
@@ -248,6 +249,14 @@ def components(view: SessionView) -> tuple[Component, ...]:
     return tuple(sorted(found, key=lambda c: -c.ratio))
 
 
+def _lost(worker: Worker) -> str:
+    """How many records of a process are missing, when, and how many of them because they were damaged."""
+    count = format_number_of(f"{int(worker.lost.records.sum()):,}", "records")
+    damaged = f", {worker.info.damaged_records:,} of them damaged" if worker.info.damaged_records else ""
+    text = f"process {worker.info.pid}: {count} lost {lost_records.when(worker.lost)}{damaged}"
+    return f"{text}: steps then are left out of the figures, and no detector says that it is clear"
+
+
 def _contributor(view: SessionView, component: ComponentName) -> tuple[str, Place | None]:
     """The largest contributor to callbacks, saving and other Python."""
     kinds = [kind for kind in NAMED_BY.get(component, ()) if kind not in kinds_with(Trait.UNNAMED)]
@@ -272,9 +281,8 @@ def _diagnostics(
     found = capture_account.noted(session.manifest.diagnostics, traced)
     for worker in session.workers:
         found += [Diagnostic(code=e.code, text=e.text) for e in worker.all(AgentDiagnostic)]
-        if worker.info.lost_records:
-            text = f"process {worker.info.pid}: records overwritten before they were read: {worker.info.lost_records:,}"
-            found.append(Diagnostic(code="DX010", text=text))
+        if len(worker.lost):
+            found.append(Diagnostic(code="DX010", text=_lost(worker)))
         if worker.info.lost_lines:
             lines = format_number_of(str(worker.info.lost_lines), "lines")
             text = f"process {worker.info.pid}: {lines} could not be written to the log"

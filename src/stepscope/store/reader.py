@@ -24,6 +24,7 @@ from stepscope.store import (
     experiments,
     gaps,
     graphs,
+    losses,
     manifests,
     memory_looks,
     optrace,
@@ -54,9 +55,10 @@ from stepscope.tables.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from stepscope.model.log.events import AnyEvent
+    from stepscope.store.segments import Segment
     from stepscope.tables.address_space import MemoryLook
     from stepscope.tables.records import Table
     from stepscope.tables.stacks import StackProfile
@@ -161,18 +163,21 @@ def _workers(files: bundle.Files, manifest: Manifest, damage: _Damage) -> list[W
     for key in files.folders(layout.WORKERS):
         if key not in infos and layout.WORKER_PATTERN.fullmatch(key):
             infos[key] = WorkerInfo(key=key, pid=_pid_of(key))
-    return [_worker(files, info, manifest.origin_monotonic_ns, damage) for info in infos.values()]
+    return [_worker(files, info, manifest, damage) for info in infos.values()]
 
 
-def _worker(files: bundle.Files, info: WorkerInfo, origin_ns: int, damage: _Damage) -> Worker:
+def _worker(files: bundle.Files, info: WorkerInfo, manifest: Manifest, damage: _Damage) -> Worker:
     folder = f"{layout.WORKERS}/{info.key}"
-    records, detached, in_gaps = gaps.read(_records(files, folder, damage))
+    segments = counting(files.names(folder), layout.RECORDS)
+    stored = _records(files, folder, segments, damage)
+    records, detached, in_gaps = gaps.read(stored)
     return Worker(
         info=info,
         records=records,
         gaps=detached,
         in_gaps=in_gaps,
-        events=_events(files, folder, origin_ns, damage),
+        lost=losses.build(stored, segments, (info.started_ns, info.ended_ns or manifest.ended_ns), info.lost_records),
+        events=_events(files, folder, manifest.origin_monotonic_ns, damage),
         graphs=_graphs(files, folder, damage),
     )
 
@@ -205,10 +210,10 @@ def _read_part(files: bundle.Files, name: str, damage: _Damage) -> tuple[dict[st
         return None
 
 
-def _records(files: bundle.Files, folder: str, damage: _Damage) -> RecordTable:
+def _records(files: bundle.Files, folder: str, segments: Sequence[Segment], damage: _Damage) -> RecordTable:
     parts: list[RecordTable] = []
     durable = -1
-    for segment in counting(files.names(folder), layout.RECORDS):
+    for segment in segments:
         part = _read_part(files, f"{folder}/{segment.name}", damage)
         if part is None:
             continue

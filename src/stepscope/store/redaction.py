@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stepscope.store import bundle, stacks
+from stepscope.store import bundle, stacks, whole_files
 from stepscope.tables import layout
 from stepscope.tables.errors import SessionError
 
@@ -122,6 +122,8 @@ def _table(source: Path, target: Path, names: Pseudonyms) -> None:
                 group = file.read_row_group(number)
                 columns = [_column(group.column(at), field, names) for at, field in enumerate(schema)]
                 writer.write_table(pa.Table.from_arrays(columns, schema=schema), row_group_size=max(1, group.num_rows))
+    if whole_files.MARK.encode() in metadata:
+        target.write_bytes(whole_files.sealed(target.read_bytes()))
 
 
 def _metadata(key: bytes, text: bytes, names: Pseudonyms) -> bytes:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from stepscope.store import whole_files
 from stepscope.tables.layout import write_atomic
 
 if TYPE_CHECKING:
@@ -29,8 +30,8 @@ def encode(columns: Mapping[str, Any], metadata: Mapping[str, str] | None = None
     """Equally long columns as the bytes of a Parquet file."""
     arrays = {name: values if isinstance(values, pa.Array) else pa.array(values) for name, values in columns.items()}
     table = pa.table(arrays)
-    if metadata:
-        table = table.replace_schema_metadata({k.encode(): v.encode() for k, v in metadata.items()})
+    marked = {**(metadata or {}), whole_files.MARK: "1"}
+    table = table.replace_schema_metadata({k.encode(): v.encode() for k, v in marked.items()})
     delta = {
         name: "DELTA_BINARY_PACKED"
         for name, values in arrays.items()
@@ -47,7 +48,7 @@ def encode(columns: Mapping[str, Any], metadata: Mapping[str, str] | None = None
         write_statistics=False,
         write_page_checksum=True,
     )
-    return bytes(sink.getvalue())
+    return whole_files.sealed(bytes(sink.getvalue()))
 
 
 def write(path: Path, columns: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> None:
@@ -75,16 +76,15 @@ def read_columns(source: Path | bytes) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def read_table(source: Path | bytes) -> pa.Table:
-    """A Parquet file whose pages were verified, if it holds their checksums.
+    """A Parquet file that is as it was written; of an earlier version, one whose pages are.
 
     Raises:
         ValueError: the file is damaged (pyarrow's errors derive from it).
         OSError: it cannot be read.
     """
-    reader = pq.ParquetFile(
-        pa.BufferReader(source) if isinstance(source, bytes) else source, page_checksum_verification=True
-    )
-    return reader.read(use_threads=False)
+    data = source if isinstance(source, bytes) else source.read_bytes()
+    whole_files.check(data)
+    return pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True).read(use_threads=False)
 
 
 def to_table(cls: type[T], parts: Sequence[Mapping[str, Any]]) -> T:

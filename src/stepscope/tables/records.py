@@ -81,6 +81,20 @@ class Gaps(Table, frozen=True, kw_only=True):
         return np.where((found >= 0) & (at_ns < np.append(self.end_ns, 0)[found]), found, -1)
 
 
+class Losses(Table, frozen=True, kw_only=True):
+    """Records of one process that were written and are not in the session, sorted by time. Shapes: int64[loss].
+
+    A row is a run of them. They were written, which is when they ended, between ``start_ns`` and ``end_ns``, the ends
+    of the records before and after them. Made by ``store.losses``.
+    """
+
+    start_ns: I64
+    """Nanoseconds since session start."""
+    end_ns: I64
+    records: I64
+    """Number of records."""
+
+
 class ProcessTable(Table, frozen=True, kw_only=True):
     """One measured process, sampled about once a second; counters are totals since its start. int64[sample]."""
 

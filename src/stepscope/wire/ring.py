@@ -13,6 +13,7 @@ Layout (little endian)::
     72   8Q  number of calls only counted so far, for each of UNCOMMITTED_KINDS
     136  8Q  the same numbers at untold_ns
     200  Q   what the process does at this moment, a ``wire.doing.Doing``
+    512  ... checksums of records, ``wire.seals``
     4096 ... slots x record
 
 A record's last field is its sequence number, 1 + index, low 32 bits, written last: a slot is complete if it holds the
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     Pack = Callable[..., None]
 
 MAGIC = b"STEPRING"
-VERSION = 2
+VERSION = 3
 """Of the layout above: a reader knows one."""
 HEADER_BYTES = 4096
 RECORD = struct.Struct("<qqqIHHHHI")
@@ -72,6 +73,7 @@ UNCOMMITTED_KINDS = (
 )
 """Kinds whose calls are counted in the ring during gaps, so that the counts survive the process."""
 DOING_OFFSET = UNCOMMITTED_OFFSET + UNCOMMITTED.size
+SEALS_OFFSET = 512
 DEFAULT_SLOTS = 1_250_000
 """Default size: 60 s at 20,000 records per second (decision 0004)."""
 MIN_SLOTS = 8_192

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepscope.collector.agent_files.ring import HOLE_PATIENCE_NS, RingReader
+from stepscope.collector.agent_files.ring import HOLE_PATIENCE_NS, SEAL_PATIENCE_NS, RingReader
 from stepscope.tables.errors import CaptureError
 from stepscope.wire.ring import HEADER_BYTES, MIN_SLOTS, RECORD, RECORD_BYTES, RingWriter
+from stepscope.wire.seals import Sealer
 
 
 @pytest.fixture
@@ -174,3 +175,54 @@ def test_record_dtype_is_the_wires() -> None:
     assert RECORD_DTYPE.itemsize == RECORD_BYTES
     packed = RECORD.pack(1, 2, 3, 4, 5, 6, 7, 8, 9)
     assert np.frombuffer(packed, RECORD_DTYPE).tolist() == [(1, 2, 3, 4, 5, 6, 7, 8, 9)]
+
+
+def test_what_is_sealed_is_taken_and_the_rest_waits(writer: RingWriter) -> None:
+    """Of a writer that seals, the newest records come with their seal, or after a while without."""
+    reader, sealer = RingReader(writer.path), Sealer(writer)
+    write(writer, 10)
+    sealer.seal()
+    write(writer, 5, 10)
+    assert reader.drain(0).records["arg"].tolist() == list(range(10))
+    assert len(reader.drain(1).records) == 0
+    sealer.seal()
+    assert reader.drain(2).records["arg"].tolist() == list(range(10, 15))
+    write(writer, 5, 15)
+    assert len(reader.drain(3).records) == 0
+    assert reader.drain(3 + SEAL_PATIENCE_NS).records["arg"].tolist() == list(range(15, 20))
+    write(writer, 5, 20)
+    assert reader.drain(0, final=True).records["arg"].tolist() == list(range(20, 25))
+
+
+@pytest.mark.parametrize("bit", range(8))
+def test_every_byte_of_a_sealed_record_is_covered(tmp_path: Path, bit: int) -> None:
+    """Whatever byte of a record is changed in the ring, it is not shown, it is counted, and the other batches are
+    shown.
+    """
+    writer = RingWriter(str(tmp_path / "ring"), 10_000)
+    sealer = Sealer(writer)
+    for batch in range(3):
+        write(writer, 20, 20 * batch)
+        sealer.seal()
+    for at in range(RECORD_BYTES):
+        place = HEADER_BYTES + 30 * RECORD_BYTES + at
+        writer.buffer[place] ^= 1 << bit
+        reader = RingReader(writer.path)
+        read = reader.drain(0, final=True).indexes.tolist()
+        if at < RECORD_BYTES - 4:
+            assert (read, reader.damaged, reader.torn) == ([*range(20), *range(40, 60)], 20, 0)
+        else:  # its sequence number: it counts as never written
+            assert (read, reader.damaged, reader.torn) == ([*range(30), *range(31, 60)], 0, 1)
+        writer.buffer[place] ^= 1 << bit
+        reader.close()
+
+
+def test_a_batch_that_was_partly_overwritten_is_not_called_damaged(writer: RingWriter) -> None:
+    """What the writer has reached again is lost, not damaged; the rest of it is good."""
+    reader, sealer = RingReader(writer.path), Sealer(writer)
+    write(writer, 2_000)
+    sealer.seal()
+    write(writer, MIN_SLOTS - 1_000, 2_000)
+    read = reader.drain(0, final=True).records["arg"].tolist()
+    assert reader.damaged == 0
+    assert len(read) + reader.lost == MIN_SLOTS + 1_000

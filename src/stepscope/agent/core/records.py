@@ -12,6 +12,7 @@ from stepscope.agent.core.short_calls import ShortCalls
 from stepscope.wire.doing import CurrentActivity
 from stepscope.wire.place import make_ring
 from stepscope.wire.ring import DEFAULT_SLOTS, HEADER_BYTES, RECORD_BYTES, Thinning, make_write, tapped
+from stepscope.wire.seals import Sealer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class Records:
         self._wake = wake
         self._scratch = bytearray(HEADER_BYTES + RECORD_BYTES)
         self._ring: Optional[RingWriter] = None
+        self._sealer: Optional[Sealer] = None
         self._claim: Callable[[], int] = itertools.count().__next__
         self._thin: Optional[Thinning] = None
         self._tap: Optional[Tap] = None
@@ -58,6 +60,7 @@ class Records:
         if origin == "fork":
             slots //= _CHILD_SLOTS_DIVISOR
         self._ring = make_ring(folder, list(config.get("ring_dirs") or ()), slots)
+        self._sealer = Sealer(self._ring)
         return self._ring
 
     def bind(self) -> None:
@@ -78,7 +81,7 @@ class Records:
     def after_fork(self) -> None:
         """In a forked child: leave the parent's ring to the parent; the first record makes a new one. Cheap."""
         self._rebind(self._scratch, 1, self._first, None)
-        self._ring = None
+        self._ring = self._sealer = None
         self._thin = self._tap = None
         self._short.reset()
 
@@ -123,6 +126,16 @@ class Records:
     def flush(self) -> None:
         """Write the calls that ``short`` has counted."""
         self._short.flush()
+
+    def seal(self, now_ns: int) -> None:
+        """On the agent's thread: give the newest records their checksum (``wire.seals``)."""
+        if self._sealer is not None:
+            self._sealer.tick(now_ns)
+
+    def seal_rest(self) -> None:
+        """At the end, when the agent's thread no longer seals: give the last records their checksum."""
+        if self._sealer is not None:
+            self._sealer.seal()
 
     def flush_regularly(self) -> None:
         """Flush from the agent's thread, which is from then on the only one to do so."""

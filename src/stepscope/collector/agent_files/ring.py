@@ -2,7 +2,11 @@
 
 The writer stores no cursor: a slot is complete if its sequence number matches its index, so the ring ends where the
 numbers stop matching. Missing records are counted, never invented: records that the writer overwrote before they were
-read (``lost``) and slots that were claimed but never completed (``torn``).
+read (``lost``), slots that were claimed but never completed (``torn``), and batches whose bytes are not those that the
+agent sealed (``damaged``, see ``wire.seals``). Their place in the stream stays empty, which says when that was.
+
+Of a writer that seals, only sealed records are taken while it lives: the newest wait for their seal,
+``SEAL_PATIENCE_NS`` at most. What comes without one (the last half second of a killed process) is taken as it is.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from __future__ import annotations
 import mmap
 import os
 import struct
+import zlib
 from typing import Any
 
 import numpy as np
@@ -17,6 +22,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from stepscope.tables.errors import CaptureError
+from stepscope.wire import seals
 from stepscope.wire.kinds import Kind
 from stepscope.wire.ring import (
     DOING_OFFSET,
@@ -55,6 +61,8 @@ _LOOKAHEAD = 1_024
 """Distance behind a hole within which complete records are looked for: fewer threads than this write at once."""
 HOLE_PATIENCE_NS = 1_000_000_000
 """Time that a claimed slot may stay open while its thread waits for the GIL; after it the slot counts as torn."""
+SEAL_PATIENCE_NS = 1_500_000_000
+"""Time that the newest records wait for their seal; after it the agent's thread does not run, and they are taken."""
 _OVERRUN_MARGIN = 4_096
 """Distance kept from the writer when reading resumes after an overrun, so that it does not overtake the copy."""
 _SEQ_MODULUS = 1 << 32
@@ -76,6 +84,7 @@ class Batch(Struct, frozen=True, kw_only=True):
     indexes: npt.NDArray[np.int64]
     lost: int = 0
     torn: int = 0
+    damaged: int = 0
 
 
 def read_header(data: bytes | mmap.mmap, path: str, size: int) -> RingHeader:
@@ -133,7 +142,9 @@ class RingReader:
         """Total number of records that were overwritten before they were read."""
         self.torn = 0
         """Total number of slots that were claimed and never completed."""
-        self._hole_since = -1
+        self.damaged = 0
+        """Total number of records of batches whose bytes are not those that were sealed."""
+        self._hole_since = self._unsealed_since = -1
         self._untold_taken = False
 
     def drain(self, now_ns: int, *, final: bool = False) -> Batch:
@@ -144,13 +155,15 @@ class RingReader:
 
         Cost: one comparison if nothing is new; otherwise about 60 ns per record.
         """
-        lost, torn = self.lost, self.torn
+        lost, torn, damaged = self.lost, self.torn, self.damaged
         parts: list[Records] = []
         indexes: list[npt.NDArray[np.int64]] = []
         chunk = _FIRST_CHUNK
+        sealed = seals.read(self._map, self.cursor)
+        until = None if final else self._taken_until(sealed, now_ns)
         budget = self._slots
-        while budget > 0:
-            piece, full = self._run_of_complete(min(chunk, budget))
+        while budget > 0 and (until is None or self.cursor < until):
+            piece, full = self._run_of_complete(min(chunk, budget if until is None else until - self.cursor))
             if len(piece):
                 parts.append(piece)
                 indexes.append(np.arange(self.cursor, self.cursor + len(piece), dtype=np.int64))
@@ -174,12 +187,42 @@ class RingReader:
                 break
             self.torn += ahead
             self.cursor += ahead
+        records = np.concatenate(parts) if parts else np.empty(0, RECORD_DTYPE)
+        places = np.concatenate(indexes) if indexes else np.empty(0, np.int64)
+        whole = self._as_sealed(records, places, sealed)
         return Batch(
-            records=np.concatenate(parts) if parts else np.empty(0, RECORD_DTYPE),
-            indexes=np.concatenate(indexes) if indexes else np.empty(0, np.int64),
+            records=records[whole],
+            indexes=places[whole],
             lost=self.lost - lost,
             torn=self.torn - torn,
+            damaged=self.damaged - damaged,
         )
+
+    def _taken_until(self, sealed: list[tuple[int, int, int]], now_ns: int) -> int | None:
+        """Index of the first record that waits for its seal; None: none waits."""
+        if sealed:
+            self._unsealed_since = -1
+            first, count, _ = sealed[-1]
+            return first + count
+        nothing = int(self._seq[self.cursor % self._slots]) != (self.cursor + 1) % _SEQ_MODULUS
+        if nothing or not seals.read(self._map, 0):  # of an agent without a thread no record is sealed
+            return None
+        if self._unsealed_since < 0:
+            self._unsealed_since = now_ns
+        waited = now_ns - self._unsealed_since >= SEAL_PATIENCE_NS
+        return None if waited else self.cursor
+
+    def _as_sealed(
+        self, records: Records, indexes: npt.NDArray[np.int64], sealed: list[tuple[int, int, int]]
+    ) -> npt.NDArray[np.bool_]:
+        """Which records are not of a damaged batch. A batch that was not read whole cannot be compared."""
+        good = np.ones(len(records), np.bool_)
+        for first, count, crc in sealed:
+            a, b = np.searchsorted(indexes, (first, first + count)).tolist()
+            if b - a == count and zlib.crc32(records[a:b].view(np.uint8).data) != crc:
+                good[a:b] = False
+                self.damaged += count
+        return good
 
     def _run_of_complete(self, count: int) -> tuple[Records, bool]:
         """A copy of the complete records from the cursor onwards, at most ``count``, and whether there may be more."""
@@ -209,14 +252,16 @@ class RingReader:
         return np.where(distance >= _SEQ_MODULUS // 2, distance - _SEQ_MODULUS, distance)
 
     def _overrun(self) -> bool:
+        """Whether the writer has filled the cursor's slot again."""
         at = self.cursor % self._slots
-        seq = self._seq[at : at + 1].copy()
-        return bool(seq[0] != 0 and self._ahead_of_cursor(seq)[0] > 0)
+        near = self._seq[np.arange(at - 1, at + 2) % self._slots]
+        return bool(near[1] != 0 and _in_a_row(near)[1] and self._ahead_of_cursor(near)[1] > 0)
 
     def _resynchronise(self) -> None:
         """Resume at the oldest record that is safe to read, after the writer has overtaken the reader."""
-        ahead = self._ahead_of_cursor(self._seq.copy())
-        head = self.cursor + int(ahead.max()) + 1
+        seq = self._seq.copy()
+        ahead = self._ahead_of_cursor(seq)[_in_a_row(seq)]
+        head = self.cursor + int(ahead.max(initial=0)) + 1
         oldest = max(self.cursor + 1, head - self._slots + min(_OVERRUN_MARGIN, self._slots // 2))
         self.lost += oldest - self.cursor
         self.cursor = oldest
@@ -272,3 +317,12 @@ class RingReader:
         """Unmap."""
         del self._ring, self._seq
         self._map.close()
+
+
+def _in_a_row(seq: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
+    """Which sequence numbers follow the one before them or are followed by the one after. Slots are filled in order:
+    any other is damaged.
+    """
+    follows = seq == np.roll(seq, 1) + np.uint32(1)
+    found: npt.NDArray[np.bool_] = follows | np.roll(follows, -1)
+    return found

@@ -1,8 +1,7 @@
 """Empties the rings and logs of all measured processes into memory, and memory into durable segments.
 
 A ring's reader cursor moves only when the records are on disk: a sidecar killed in between reads them again from the
-ring, and a restarted one continues after the last durable record. It reads through ``collector.agent_files.ring``,
-which counts what was overwritten (DX010).
+ring, and a restarted one continues after the last durable record. ``collector.agent_files.ring`` counts what was lost.
 """
 
 from __future__ import annotations
@@ -253,11 +252,13 @@ class WorkerDrain:
 
     def summary(self) -> WorkerInfo:
         """The process's entry in the manifest, including losses."""
-        lost = self.info.lost_records
-        if self._ring is not None:
-            lost += self._ring.lost + self._ring.torn
+        info, ring = self.info, self._ring
+        lost, damaged = (ring.lost + ring.torn + ring.damaged, ring.damaged) if ring is not None else (0, 0)
         return msgspec.structs.replace(
-            self.info, lost_records=lost, lost_lines=self.info.lost_lines + self._tail.damaged
+            info,
+            lost_records=info.lost_records + lost,
+            damaged_records=info.damaged_records + damaged,
+            lost_lines=info.lost_lines + self._tail.damaged,
         )
 
     def close(self) -> None:

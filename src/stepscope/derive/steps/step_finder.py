@@ -64,7 +64,8 @@ def build(candidate: Candidate) -> Steps:
     ends = np.append(starts[1:], call_ends[-1])
     durations = ends - starts
     several = thinned.several(candidate)
-    unobserved = intervals.overlapping(gaps.periods(candidate.worker.gaps), starts, ends) | several
+    unseen = intervals.union(gaps.periods(candidate.worker.gaps), losses(candidate.worker))
+    unobserved = intervals.overlapping(unseen, starts, ends) | several
     usual = int(np.median(durations[~unobserved])) if not unobserved.all() else 0
     steady = _steady(candidate, starts, np.where(unobserved, usual, durations)) & ~unobserved
     steady &= ~lone_pauses.after(candidate, starts, ends, ~unobserved)
@@ -87,6 +88,11 @@ def build(candidate: Candidate) -> Steps:
         thinned_ns=int(ends[several].max(initial=0)),
         candidate=candidate,
     )
+
+
+def losses(worker: Worker) -> Intervals:
+    """When records were lost that may have begun or ended a step, disjoint and sorted."""
+    return intervals.merge(worker.lost.start_ns, worker.lost.end_ns + 1)
 
 
 def title_of(candidate: Candidate) -> str:

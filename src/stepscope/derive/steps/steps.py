@@ -38,8 +38,8 @@ class Steps(Struct, frozen=True, kw_only=True):
     recurring: Bool
     """False for steps that hold an epoch's end or another rare, long interruption; only for step-time statistics."""
     unobserved: Bool
-    """Whether a gap (``derive.steps.gaps``) or steps without a record (``derive.steps.thinned``) lie in it: it then
-    stands for many steps, and is not steady."""
+    """Whether a gap (``derive.steps.gaps``), a loss of records or steps without a record (``derive.steps.thinned``) lie
+    in it: it then stands for many steps, and is not steady."""
     candidate: Candidate
     """The calls that make them."""
     skipped: int = 0

@@ -33,6 +33,7 @@ from stepscope.tables.records import (
     GpuTable,
     HostTable,
     LinkTable,
+    Losses,
     MemoryEventTable,
     MemoryTable,
     ProcessTable,
@@ -83,6 +84,8 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     started_ns: int = 0
     ended_ns: int = 0
     lost_records: int = 0
+    damaged_records: int = 0
+    """Those of ``lost_records`` whose bytes in the ring were not those that the agent sealed. Since 0.1."""
     lost_lines: int = 0
     clean_exit: bool = False
     signal: int | None = None
@@ -229,6 +232,8 @@ class Worker(Struct, frozen=True, kw_only=True, dict=True):
     """When hot wrappers were detached, and the calls that were counted meanwhile."""
     in_gaps: RecordTable = field(default_factory=RecordTable.empty)
     """Records within gaps of all other kinds. Steps were not recorded there, so nothing may be divided by them."""
+    lost: Losses = field(default_factory=Losses.empty)
+    """When records were lost, and how many."""
     events: Sequence[AnyEvent] = ()
     graphs: GraphTable = field(default_factory=GraphTable)
     """Nodes of the graphs that it made, if they were read."""
