@@ -6,6 +6,7 @@ BIN         := $(VENV)/bin
 OLD_VENV    := .venv-tf215
 MCP_VENV    := .venv-mcp
 SITE_VENV   := .venv-site
+AUDIT_VENV  := .venv-audit
 OLD_PYTHONS := python3.11 python3.10 python3.9 $(PYTHON)
 PIP_FLAGS   := --quiet --quiet --disable-pip-version-check
 
@@ -117,6 +118,19 @@ wheel: $(VENV)/.stamp ## dist/stepscope-VERSION-py3-none-any.whl, to install any
 wheel-check: wheel ## installs that wheel in an empty environment and runs it there
 	@scripts/try-wheel.sh dist/*.whl $(PYTHON) requirements/constraints.txt
 
+.PHONY: wheel-same
+wheel-same: $(VENV)/.stamp ## two builds of wheel and sdist, in two folders at two times, are the same byte for byte
+	@scripts/same-wheel.sh $(BIN)/python
+
+$(AUDIT_VENV)/.stamp: requirements/audit.txt
+	@test -x $(AUDIT_VENV)/bin/python || $(PYTHON) -m venv $(AUDIT_VENV)
+	@$(AUDIT_VENV)/bin/python -m pip install $(PIP_FLAGS) -r $<
+	@touch $@
+
+.PHONY: audit
+audit: $(VENV)/.stamp $(AUDIT_VENV)/.stamp ## known defects of what is installed (pip-audit, npm audit), bandit, the list of parts
+	@$(BIN)/python scripts/audit.py
+
 .PHONY: release
 release: $(VENV)/.stamp ## checked wheel and sdist of a new version: make release VERSION=X.Y.Z; publishes nothing
 	@$(BIN)/python scripts/release.py $(VERSION)
@@ -193,6 +207,7 @@ bench-%:
 
 .PHONY: clean
 clean: ## everything that can be made again
-	@rm -rf $(VENV) $(OLD_VENV) $(MCP_VENV) $(SITE_VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage*
+	@rm -rf $(VENV) $(OLD_VENV) $(MCP_VENV) $(SITE_VENV) $(AUDIT_VENV)
+	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage*
 	@find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
 	@find . -name '*.stepscope' -type d -not -path './tests/data/*' -prune -exec rm -rf {} +

@@ -184,6 +184,7 @@ def main() -> int:
     print(f"{names}: checked. Nothing is committed, tagged or uploaded yet; next:")
     print(f"  git commit --all --message 'Release {version}' && git tag --annotate v{version} --message {version}")
     print(f"  git push origin HEAD v{version} && twine upload {names}")
+    print(f"  python -m sigstore sign {names}    # signed, for who checks: docs/security.md")
     return 0
 
 
