@@ -1,16 +1,20 @@
 """A session opens whole, damaged, old or not at all, and says which."""
 
+import io
 import json
 from pathlib import Path
 
 import msgspec
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepscope.model.log.events import BatchSeen, Name
 from stepscope.store import open_session, tables
+from stepscope.store.tables import MAX_CELLS
 from stepscope.store.writer import LogPosition, SessionWriter
 from stepscope.tables.errors import IncompatibleSessionError, SessionError
 from stepscope.tables.records import HostTable, ProcessTable, RecordTable, RivalTable, Table, ThreadTable
@@ -148,6 +152,44 @@ def test_links_are_not_followed(made: Path, tmp_path: Path) -> None:
     session = open_session(made)
     assert session.sources == {}
     assert any("not a regular file" in d.text for d in session.manifest.diagnostics)
+
+
+@pytest.mark.parametrize("folder", ["captures", "captures/sources", "workers", "workers/7-70"])
+def test_folders_that_are_links_are_not_followed(made: Path, tmp_path: Path, folder: str) -> None:
+    """Nothing is read of a folder elsewhere that a session calls its own."""
+    (made / folder).rename(tmp_path / "elsewhere")
+    (made / folder).symlink_to(tmp_path / "elsewhere")
+    session = open_session(made)
+    if folder.startswith("captures"):
+        assert session.sources == {}
+    else:
+        assert [len(worker.records) for worker in session.workers] == [0]
+
+
+def rows(count: int, text: str = "") -> bytes:
+    """A table of records all alike, small as a file; ``text``: its type, and the only column."""
+    sink = io.BytesIO()
+    columns = {"type": pa.array([text])} if text else {name: pa.array([0]) for name in RecordTable.__struct_fields__}
+    part = pa.table({name: pa.repeat(value[0], 1 << 20).dictionary_encode() for name, value in columns.items()})
+    with pq.ParquetWriter(sink, part.schema, compression="zstd", store_schema=False) as writer:
+        for _ in range(count >> 20):
+            writer.write_table(part)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize(("count", "text"), [(MAX_CELLS // 4, ""), (1 << 21, "x" * 1000)], ids=["rows", "texts"])
+def test_a_table_that_would_be_giant_is_a_loss(made: Path, count: int, text: str) -> None:
+    """A small file that stands for gigabytes is left out before they are made."""
+    data = rows(count, text)
+    assert len(data) < 2_000_000
+    name = "workers/7-70/records-000000000150-000000000199.parquet"
+    (made / name).write_bytes(data)
+    held = pa.total_allocated_bytes()
+    session = open_session(made)
+    assert list(session.lost_files) == [name]
+    assert any("at most" in d.text for d in session.manifest.diagnostics if name in d.text)
+    assert pa.total_allocated_bytes() - held < 50 << 20
+    assert len(session.workers[0].records) == 150
 
 
 def test_writer_goes_on_where_files_end(made: Path) -> None:

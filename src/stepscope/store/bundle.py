@@ -19,7 +19,7 @@ import zlib
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Protocol
 
-from stepscope.tables import layout
+from stepscope.tables import layout, nesting
 from stepscope.tables.errors import DamagedError, SessionError
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class FilesInside:
 
 
 class DirectoryFiles:
-    """The files of a session directory. Links out of it are not followed."""
+    """The files of a session directory. Links in it, to files or folders, are not followed."""
 
     inside = ""
 
@@ -97,7 +97,7 @@ class DirectoryFiles:
         """The bytes of a regular file of at most ``limit``."""
         path = self.root / name
         info = path.lstat()
-        if not stat.S_ISREG(info.st_mode):
+        if not stat.S_ISREG(info.st_mode) or not self._holds(path.parent):
             raise ValueError("not a regular file")
         if info.st_size > limit:
             raise ValueError(f"{info.st_size} bytes; at most {limit} are read")
@@ -106,12 +106,17 @@ class DirectoryFiles:
     def names(self, folder: str) -> list[str]:
         """The file names in a folder."""
         path = self.root / folder
-        return [p.name for p in path.iterdir() if p.is_file()] if path.is_dir() else []
+        return [p.name for p in path.iterdir() if p.is_file()] if self._holds(path) else []
 
     def folders(self, folder: str) -> list[str]:
         """The folder names in a folder."""
         path = self.root / folder
-        return [p.name for p in path.iterdir() if p.is_dir()] if path.is_dir() else []
+        return [p.name for p in path.iterdir() if p.is_dir()] if self._holds(path) else []
+
+    def _holds(self, folder: Path) -> bool:
+        """Whether a folder is one of the session's own: neither it nor one above it, up to ``root``, is a link."""
+        parts = [folder, *folder.parents]
+        return folder.is_dir() and not any(part.is_symlink() for part in parts[: parts.index(self.root)])
 
 
 class PackedFiles:
@@ -364,7 +369,8 @@ def _stored_digests(packed: Path, archive: zipfile.ZipFile, entries: dict[str, z
         size = archive.getinfo(DIGEST).file_size
         if size > MAX_DIGEST_BYTES:
             raise ValueError(f"{size} bytes of them; at most {MAX_DIGEST_BYTES} are read")
-        digests = json.loads(archive.read(DIGEST))["sha256"]
+        with nesting.bounded():
+            digests = json.loads(archive.read(DIGEST))["sha256"]
         stored = {str(name): str(value) for name, value in digests.items()}
     except (KeyError, TypeError, AttributeError, *_UNREADABLE) as error:
         text = f"no digests in it that can be read ({error}); expected what `stepscope pack` writes"

@@ -21,6 +21,10 @@ T = TypeVar("T", bound="Table")
 
 DICTIONARY_COLUMNS = frozenset({"name", "kind", "flags", "thread", "type", "pid", "child"})
 """Columns with few values, often repeated: a dictionary with run lengths is smaller than deltas."""
+MAX_CELLS = 1 << 27
+"""Values of a file, 1 GiB of numbers: records of an hour and more at the rate that the governor allows."""
+MAX_TEXT_BYTES = 1 << 30
+"""Texts of a column, each as often as it occurs."""
 _LEVEL = 1
 _FORMER_COLUMNS = frozenset({"live_bytes"})
 """Columns written by versions before 0.1 and no longer read."""
@@ -84,7 +88,45 @@ def read_table(source: Path | bytes) -> pa.Table:
     """
     data = source if isinstance(source, bytes) else source.read_bytes()
     whole_files.check(data)
-    return pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True).read(use_threads=False)
+    reader = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
+    for name in _check_size(reader):
+        _check_texts(data, name)
+    return reader.read(use_threads=False)
+
+
+def _check_size(reader: pq.ParquetFile) -> set[str]:
+    """Refuse a file of too many values, which may cost it nothing. Returns columns whose texts may be too long.
+
+    Raises:
+        ValueError: it has more than ``MAX_CELLS``.
+    """
+    metadata, cells, large = reader.metadata, 0, set()
+    for group in range(metadata.num_row_groups):
+        for place in range(metadata.num_columns):
+            column = metadata.row_group(group).column(place)
+            cells += column.num_values
+            most = column.num_values * column.total_uncompressed_size
+            if column.physical_type == "BYTE_ARRAY" and column.has_dictionary_page and most > MAX_TEXT_BYTES:
+                large.add(column.path_in_schema)
+    if cells > MAX_CELLS:
+        raise ValueError(f"{cells} values; at most {MAX_CELLS} are read")
+    return large
+
+
+def _check_texts(data: bytes, name: str) -> None:
+    """Refuse a column whose texts, each of which stands in a dictionary once, are too long together.
+
+    Raises:
+        ValueError: they are.
+    """
+    reader = pq.ParquetFile(pa.BufferReader(data), read_dictionary=[name], page_checksum_verification=True)
+    size = 0
+    for part in reader.read(columns=[name], use_threads=False).column(0).chunks:
+        if pa.types.is_dictionary(part.type):
+            uses = np.bincount(part.indices.drop_null().to_numpy(), minlength=len(part.dictionary))
+            size += int(uses @ np.array([len(text.as_py() or "") for text in part.dictionary], np.int64))
+    if size > MAX_TEXT_BYTES:
+        raise ValueError(f"column {name} has {size} bytes of text; at most {MAX_TEXT_BYTES} are read")
 
 
 def to_table(cls: type[T], parts: Sequence[Mapping[str, Any]]) -> T:

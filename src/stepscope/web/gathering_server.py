@@ -28,6 +28,7 @@ from stepscope.sessions.gathering.target import NAME, PART_BYTES
 from stepscope.tables.errors import TargetError
 from stepscope.tables.units import format_bytes
 from stepscope.web import listening
+from stepscope.web.half_open import Impatient
 from stepscope.web.problems import RefusedRequest, response
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def serve(
         server_header=False,
         lifespan="off",
         ws="none",
+        http=Impatient,
         limit_concurrency=MAX_CONNECTIONS,
         timeout_keep_alive=_IDLE_S,
         timeout_graceful_shutdown=2,

@@ -10,6 +10,7 @@ import uvicorn
 from stepscope.server.open_sessions import OpenSessions
 from stepscope.server.session_catalogue import SessionCatalogue
 from stepscope.web.application import create
+from stepscope.web.half_open import Impatient
 from stepscope.web.operation import Hub
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Server:
             server_header=False,
             lifespan="off",
             ws="none",
+            http=Impatient,
             limit_concurrency=MAX_CONNECTIONS,
             timeout_keep_alive=_IDLE_S,
             timeout_graceful_shutdown=2,
