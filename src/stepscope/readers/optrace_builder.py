@@ -12,6 +12,7 @@ from msgspec import Struct, field
 
 from stepscope.readers.op_names import Meaning, hlo_type, is_derived, meaning
 from stepscope.readers.stat_columns import Strings, column_of_pairs
+from stepscope.tables.errors import FormatError
 from stepscope.tables.findings import Diagnostic
 from stepscope.tables.optrace import (
     Category,
@@ -184,8 +185,16 @@ class OpTraceBuilder:
         self._diagnostics.append(Diagnostic(code=code, text=text))
 
     def build(self, stats: Callable[[I64], Mapping[str, StatColumn]] | None = None) -> OpTrace:
-        """The trace of everything added. ``stats``: the columns of what ``fill`` added, given the row of each event."""
-        start_ps, dur_ps, line, meta = self._filled or self._events.arrays()
+        """The trace of everything added. ``stats``: the columns of what ``fill`` added, given the row of each event.
+
+        Raises:
+            FormatError: a time is none.
+        """
+        try:
+            start_ps, dur_ps, line, meta = self._filled or self._events.arrays()
+        except OverflowError as error:
+            what = "an event begins or lasts more than 106 days after the first"
+            raise FormatError(f"{self.source.name}: damaged: {what}; expected times of one run") from error
         order_of_lines = sorted(range(len(self._lines)), key=lambda i: self._lines[i].plane)
         rank = np.empty(len(self._lines), np.int32)
         rank[order_of_lines] = np.arange(len(self._lines), dtype=np.int32)

@@ -8,7 +8,7 @@ import msgspec
 
 from stepscope.model.session.session import SCHEMA_VERSION, Manifest
 from stepscope.store import bundle
-from stepscope.tables import layout
+from stepscope.tables import layout, nesting
 from stepscope.tables.errors import UPDATE, IncompatibleSessionError, SessionError
 
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ def of(files: bundle.Files) -> Manifest:
     except (OSError, ValueError) as error:
         raise SessionError(f"{files.where}/{layout.MANIFEST}: cannot be read: {error}") from error
     try:
-        version = _VERSION.decode(data).schema_version
+        with nesting.bounded():
+            version = _VERSION.decode(data).schema_version
     except msgspec.DecodeError as error:
         raise _damaged(files, error) from error
     if version > SCHEMA_VERSION:
@@ -63,7 +64,8 @@ def of(files: bundle.Files) -> Manifest:
             f"{files.where}: session schema {version}; this stepscope reads up to {SCHEMA_VERSION}: {UPDATE}"
         )
     try:
-        return _MANIFEST.decode(data)
+        with nesting.bounded():
+            return _MANIFEST.decode(data)
     except msgspec.DecodeError as error:
         raise _damaged(files, error) from error
 

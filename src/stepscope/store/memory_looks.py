@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope.store import tables
-from stepscope.tables import layout
+from stepscope.tables import layout, nesting
 from stepscope.tables.address_space import FreeZone, MappingTable, MemoryLook, PageSize
 
 if TYPE_CHECKING:
@@ -73,7 +73,8 @@ def decode(data: bytes) -> MemoryLook:
     """
     columns, metadata = tables.read_columns(data)
     try:
-        head = msgspec.json.decode(metadata.get(_KEY, ""), type=LookHead)
+        with nesting.bounded():
+            head = msgspec.json.decode(metadata.get(_KEY, ""), type=LookHead)
     except msgspec.DecodeError as error:
         raise ValueError(f"its metadata {_KEY!r} is missing or damaged: {error}") from error
     if head.page_bytes <= 0 or head.huge_page_bytes < 0 or head.huge_page_bytes % head.page_bytes:

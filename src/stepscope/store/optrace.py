@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 from stepscope.store import tables
 from stepscope.store.bundle import DirectoryFiles, FilesInside, PackedFiles
 from stepscope.store.optrace_stats import Piece, StatFile, StatWriter, StoredStats
-from stepscope.tables import layout
+from stepscope.tables import layout, nesting
 from stepscope.tables.errors import UPDATE, SessionError
 from stepscope.tables.findings import Diagnostic
 from stepscope.tables.optrace import Dropped, Events, Line, Metas, OpTrace, Plane, Program, TraceSource
@@ -222,7 +222,8 @@ def head(files: Files, name: str) -> TraceHead:
     """
     where = f"{layout.OPTRACES}/{name}/{_HEAD}"
     try:
-        found = msgspec.json.decode(files.read(where, MAX_HEAD_BYTES), type=TraceHead)
+        with nesting.bounded():
+            found = msgspec.json.decode(files.read(where, MAX_HEAD_BYTES), type=TraceHead)
     except (OSError, ValueError) as error:
         raise SessionError(f"{files.where}/{where}: cannot be read: {error}") from error
     if found.schema > SCHEMA:

@@ -35,7 +35,7 @@ from stepscope.store import (
     tables,
 )
 from stepscope.store.segments import counting
-from stepscope.tables import layout
+from stepscope.tables import layout, nesting
 from stepscope.tables.errors import DamagedError, SessionError
 from stepscope.tables.findings import Diagnostic
 from stepscope.tables.network_tables import ClockProbeTable, PacketTable, TcpTable
@@ -306,7 +306,8 @@ def _sources(files: bundle.Files, damage: _Damage) -> dict[str, str]:
     if layout.SOURCES_INDEX.rsplit("/", 1)[1] not in files.names(layout.SOURCES):
         return {}
     try:
-        index = json.loads(files.read(layout.SOURCES_INDEX, MAX_INDEX_BYTES))
+        with nesting.bounded():
+            index = json.loads(files.read(layout.SOURCES_INDEX, MAX_INDEX_BYTES))
         entries = [(str(e["path"]), str(e["file"])) for e in index["files"]][:MAX_SOURCES]
     except (OSError, ValueError, KeyError, TypeError) as error:
         damage.lost(layout.SOURCES_INDEX, f"cannot be read: {error}")
@@ -358,7 +359,8 @@ def _one_file(files: bundle.Files, path: str, limit: int, decode: Callable[[byte
     if name not in files.names(folder):
         return None
     try:
-        return decode(files.read(path, limit))
+        with nesting.bounded():
+            return decode(files.read(path, limit))
     except DamagedError:
         raise
     except (OSError, ValueError) as error:

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from stepscope.store import tables
-from stepscope.tables import layout
+from stepscope.tables import layout, nesting
 from stepscope.tables.findings import Diagnostic
 from stepscope.tables.stacks import Frame, SampleTable, StackProfile, StackTable, Thread
 
@@ -118,6 +118,7 @@ def decode(data: bytes) -> StackProfile:
 def _head(packed: str) -> ProfileHead:
     try:
         text = zlib.decompressobj().decompress(base64.b64decode(packed, validate=True), MAX_HEAD_BYTES)
-        return msgspec.json.decode(text, type=ProfileHead)
+        with nesting.bounded():
+            return msgspec.json.decode(text, type=ProfileHead)
     except (zlib.error, ValueError) as error:
         raise ValueError(f"its metadata {HEAD_KEY!r} is missing or damaged: {error}") from error

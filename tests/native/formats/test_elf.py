@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import resource
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stepscope.native.formats.eh_frame import UnwindTable
 from stepscope.native.formats.elf import ElfFile, Functions
 from stepscope.tables.errors import FormatError
 
@@ -107,3 +109,30 @@ def test_what_is_no_elf_file_is_refused(tmp_path: Path) -> None:
     other.write_text("#!/bin/sh\n" * 20)
     with pytest.raises(FormatError, match="not a 64-bit little-endian ELF file"):
         ElfFile.open(other)
+
+
+SECTIONS_AT, SEGMENTS_AT, SECTION_BYTES = 0x28, 0x20, 64
+HUGE = (2**63 - 1, 2**63, 2**64 - 1)
+
+
+@pytest.mark.parametrize("value", HUGE)
+def test_numbers_beyond_any_file_are_refused_or_passed_over(tmp_path: Path, value: int) -> None:
+    """Offset, address, size of each section, and where the tables lie: no error but a refusal, and the file is let
+    go.
+    """
+    whole = Path(resource.__file__).read_bytes()
+    first, count = struct.unpack_from("<Q", whole, SECTIONS_AT)[0], struct.unpack_from("<H", whole, 0x3C)[0]
+    fields = [first + n * SECTION_BYTES + field for n in range(count) for field in (0x10, 0x18, 0x20)]
+    path = tmp_path / "file.so"
+    refused = 0
+    for at in (SECTIONS_AT, SEGMENTS_AT, *fields):
+        path.write_bytes(whole[:at] + struct.pack("<Q", value) + whole[at + 8 :])
+        try:
+            elf = ElfFile.open(path)
+            UnwindTable(elf).row(0x1100)
+            elf.functions()
+            elf.dynamic()
+            elf.close()
+        except FormatError:
+            refused += 1
+    assert 0 < refused <= len(fields) + 2

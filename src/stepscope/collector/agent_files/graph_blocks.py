@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 
 from stepscope.model.log.graph import CALLERS, FIELDS, LATER_COLUMNS, TEXT_COLUMNS, NodeColumns
+from stepscope.tables import nesting
 
 if TYPE_CHECKING:
     from stepscope.tables.records import I64
@@ -46,7 +47,8 @@ def decode(text: bytes) -> NodeColumns:
     Raises:
         ValueError: it is damaged (msgspec's errors derive from it), or its columns are inconsistent.
     """
-    block = _DECODER.decode(text)
+    with nesting.bounded():
+        block = _DECODER.decode(text)
     count = len(block.node)
     texts = {}
     for name in TEXT_COLUMNS:

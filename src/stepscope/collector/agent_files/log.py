@@ -101,7 +101,7 @@ class LogTail:
         for text in data[:-1].split(b"\n"):
             try:
                 head = _HEAD.decode(text)
-            except msgspec.DecodeError:
+            except (msgspec.DecodeError, RecursionError):
                 self.damaged += 1
             else:
                 lines.append(LogLine(type=head.t, at=head.at, text=text))

@@ -392,9 +392,8 @@ _DECODER: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 
 
 def decode(line: bytes) -> AnyEvent:
-    """Decode one line of the log.
-
-    Raises:
-        msgspec.DecodeError: the line is damaged, or of a type unknown to this version.
-    """
-    return _DECODER.decode(line)
+    """Decode one line of the log. Raises msgspec.DecodeError: it is damaged, or of a type unknown to this version."""
+    try:
+        return _DECODER.decode(line)
+    except RecursionError as error:  # without ``tables.nesting``, which would cost a line more than its decoding
+        raise msgspec.DecodeError("JSON is nested too deeply") from error

@@ -24,6 +24,8 @@ _VERSION = 1
 _TABLE_ENCODING = 0x3B
 """Encoding that every linker writes: pairs of signed 4-byte offsets from the header."""
 _HEADER_BYTES = 12
+_LAST_ADDRESS = (1 << 62) - 1
+"""Of user space; above it no sum of two is a number of 64 bits."""
 _LONG = 0xFFFFFFFF
 """Length value which says that the length follows in 8 bytes."""
 _FORM = 0x0F
@@ -46,7 +48,7 @@ class UnwindTable:
         """Map its sections. A file without them, or with an unusual table, has no rows.
 
         Raises:
-            FormatError: the table points outside the file.
+            FormatError: the table points outside the file, or lies at no address of user space.
         """
         header, frames = elf.sections.get(".eh_frame_hdr"), elf.sections.get(".eh_frame")
         linkage = [elf.sections[name] for name in _LINKAGE if name in elf.sections and elf.machine == _X86_64]
@@ -62,6 +64,8 @@ class UnwindTable:
         count = struct.unpack_from("<I", raw, 8)[0]
         if _HEADER_BYTES + 8 * count > len(raw):
             raise FormatError(f"{elf.where}: .eh_frame_hdr has {len(raw)} bytes for {count} entries")
+        if max(header.address, self._base) > _LAST_ADDRESS:
+            raise FormatError(f"{elf.where}: .eh_frame_hdr lies at {header.address:#x}, .eh_frame at {self._base:#x}")
         table = np.frombuffer(raw, "<i4", 2 * count, _HEADER_BYTES).reshape(count, 2).astype(np.int64)
         self._starts = table[:, 0] + header.address
         self._entries = table[:, 1] + header.address - self._base

@@ -9,6 +9,7 @@ note of type 3.
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import struct
 from pathlib import Path
@@ -117,14 +118,17 @@ class ElfFile:
             raise
 
     def close(self) -> None:
-        """Unmap the file; arrays of ``functions`` stay valid, names can no longer be read."""
+        """Unmap the file; arrays of ``functions`` stay valid, names can no longer be read. A view that is still in use,
+        be it by an exception on its way, keeps the map as long as it lives.
+        """
         if isinstance(self._data, mmap.mmap):
-            self._data.close()
+            with contextlib.suppress(BufferError):
+                self._data.close()
 
     def _unpack(self, what: struct.Struct, offset: int) -> tuple[int, ...]:
         try:
             return what.unpack_from(self._data, offset)
-        except struct.error as error:
+        except (struct.error, OverflowError) as error:
             raise FormatError(f"{self.where}: ends before byte {offset + what.size}: {error}") from error
 
     def _segments(self, offset: int, count: int) -> tuple[Segment, ...]:
@@ -152,7 +156,9 @@ class ElfFile:
         return {self.name_at(base + name): section for name, section in self._raw}
 
     def name_at(self, offset: int) -> str:
-        """The text that begins at a byte of the file."""
+        """The text that begins at a byte of the file; empty behind its end."""
+        if offset >= len(self._data):
+            return ""
         end = self._data.find(b"\0", offset, offset + _MAX_NAME)
         return self._data[offset : end if end >= 0 else offset].decode("utf-8", "replace")
 
@@ -226,7 +232,8 @@ class ElfFile:
     def _sizes(self, address: I64, size: I64, section: np.ndarray) -> I64:
         """Sizes of functions; if the file omits them, up to the end of their section."""
         ends = np.zeros(_MAX_SECTIONS, np.int64)
-        ends[: len(self._raw)] = [part.address + part.size for _, part in self._raw]
+        last = [(part.address + part.size) % (1 << 64) for _, part in self._raw]
+        ends[: len(self._raw)] = np.array(last, np.uint64).astype(np.int64)  # as ``address`` is of a symbol's 64 bits
         result: I64 = np.where(size > 0, size, np.maximum(1, ends[np.minimum(section, len(ends) - 1)] - address))
         return result
 

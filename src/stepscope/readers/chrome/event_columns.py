@@ -16,6 +16,7 @@ from msgspec import Struct
 from stepscope.readers.chrome import json_values
 from stepscope.readers.chrome.arg_columns import ArgBatch, ArgColumns
 from stepscope.readers.stat_columns import Strings
+from stepscope.tables import nesting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -241,6 +242,7 @@ class _Flows:
         return found
 
 
+@nesting.bounded()
 def _check(args: list[Json]) -> None:
     """Decode what is not used, for what is not JSON in it."""
     raws = [value for one in args if isinstance(one, dict) for value in one.values()]

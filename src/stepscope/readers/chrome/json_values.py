@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from stepscope.tables import nesting
+
 if TYPE_CHECKING:
     from stepscope.readers.chrome.trace_json import Json
     from stepscope.tables.optrace_stats import PlainStat
@@ -48,6 +50,7 @@ def key(value: Json) -> str:
     return str(value)
 
 
+@nesting.bounded()
 def decoded(args: Json) -> dict[str, Json]:
     """An event's arguments by name; empty if they are no object."""
     return {name: msgspec.json.decode(value) for name, value in args.items()} if isinstance(args, dict) else {}

@@ -20,6 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepscope.readers.chrome import trace_repair
+from stepscope.tables import nesting
 from stepscope.tables.errors import FormatError
 
 if TYPE_CHECKING:
@@ -270,11 +271,13 @@ def _check_beginning(text: bytes, name: str) -> None:
         raise FormatError(f"{name}: begins with {text[:12]!r}; expected JSON, an array or an object of trace events")
 
 
+@nesting.bounded()
 def _array(text: bytes) -> list[RawEvent]:
     msgspec.json.decode(text, type=list[_Checked])
     return _EVENTS.decode(text)
 
 
+@nesting.bounded()
 def _whole(text: bytes, name: str) -> tuple[TraceFile, list[RawEvent]]:
     """A text that is JSON, and its events."""
     if text[:1] == b"[":
@@ -297,10 +300,23 @@ def _whole(text: bytes, name: str) -> tuple[TraceFile, list[RawEvent]]:
 def _is_json(text: bytes) -> bool:
     """Whether a text is whole JSON, whatever it holds."""
     try:
-        msgspec.json.decode(text)
+        with nesting.bounded():
+            msgspec.json.decode(text)
     except msgspec.DecodeError:
         return False
     return True
+
+
+def _begun(before: bytes, opening: bytes, name: str) -> TraceFile:
+    """What stands before the events.
+
+    Raises:
+        FormatError: it is broken, too.
+    """
+    try:
+        return _whole(before + (b"]" if opening == b"[" else b"]}"), name)[0]
+    except msgspec.DecodeError as error:
+        raise FormatError(f"{name}: damaged JSON around its events ({error}); expected trace events") from error
 
 
 def _repaired(
@@ -324,7 +340,7 @@ def _repaired(
     try:
         around, _ = _whole(repaired.before + repaired.after, name)
     except msgspec.DecodeError:  # what follows the events is cut or broken: its beginning stands before them
-        around, _ = _whole(repaired.before + (b"]" if text[:1] == b"[" else b"]}"), name)
+        around = _begun(repaired.before, text[:1], name)
         told.append("what follows the events could not be read")
     if repaired.broken:
         told.append(

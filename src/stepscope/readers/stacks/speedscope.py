@@ -18,6 +18,7 @@ from msgspec import Struct, field
 from stepscope.readers.stacks.chains import FrameChains, split_truncated
 from stepscope.readers.stacks.labels import UNREADABLE, clean, frame_of, label_of
 from stepscope.readers.stacks.modules import kind_of_module
+from stepscope.tables import nesting
 from stepscope.tables.errors import FormatError
 from stepscope.tables.findings import Diagnostic
 from stepscope.tables.stacks import UNKNOWN, Frame, FrameKind, SampleTable, StackBuilder, StackProfile, Thread
@@ -104,7 +105,8 @@ def read(data: bytes, *, where: str) -> tuple[StackProfile, ...]:
         FormatError: it is not a speedscope file, or its events do not nest.
     """
     try:
-        file = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"), type=_File)
+        with nesting.bounded():
+            file = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"), type=_File)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise FormatError(
             f"{where}: not a speedscope file: {error}; expected JSON with shared.frames and profiles"
