@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,6 +65,15 @@ def environment(**more: str) -> dict[str, str]:
 def command(*args: str) -> list[str]:
     """A command line of stepscope."""
     return [sys.executable, "-m", "stepscope", *args]
+
+
+def answer(url: str, **headers: str) -> tuple[int, bytes]:
+    """Status and body."""
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=PATIENCE_S) as said:
+            return said.status, said.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
 
 
 def wait_for(what: Callable[[], object], why: str) -> object:

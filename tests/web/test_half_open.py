@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .conftest import PATIENCE_S, TOKEN, command, environment
-from .test_serve import answer
+from .conftest import PATIENCE_S, TOKEN, answer, command, environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

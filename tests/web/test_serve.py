@@ -6,15 +6,13 @@ import json
 import signal
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from .conftest import PATIENCE_S, TOKEN, command, environment
+from .conftest import PATIENCE_S, TOKEN, answer, command, environment
 
 if TYPE_CHECKING:
     from .recorded import Recorded
@@ -29,15 +27,6 @@ def view(*args: str, **env: str) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
     )
-
-
-def answer(url: str, **headers: str) -> tuple[int, bytes]:
-    """Status and body."""
-    try:
-        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=PATIENCE_S) as said:
-            return said.status, said.read()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read()
 
 
 def test_the_printed_address_opens_the_session(recorded: Recorded) -> None:
