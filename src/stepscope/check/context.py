@@ -302,8 +302,7 @@ class Functions:
         """
         seen: set[ast.AST] = set()
         todo: list[tuple[Context, Iterable[ast.AST], int]] = [(self._context, nodes, levels)]
-        while todo:
-            at, some, left = todo.pop()
+        for at, some, left in todo:  # it grows: the nearest first, so that each body is reached with most levels left
             for node in (call for part in some for call in at.module.calls_in(part)):
                 yield at, at.call(node)
                 for function in at.functions.callees(node) if left else ():

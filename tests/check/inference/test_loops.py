@@ -35,6 +35,10 @@ from tests.check.asking import Asked
         ("import tensorflow as tf\n@tf.function\ndef f():\n    ask(1)\nfor i in range(3):\n    f()", []),
         ("def a():\n    ask(1)\ndef b():\n    a()\ndef c():\n    b()\ndef d():\n    c()\nfor i in x:\n    d()", []),
         ("for i in x:\n    def f():\n        ask(1)", []),
+        ("while True:\n    try:\n        ask(1)\n        break\n    except OSError:\n        continue", []),
+        ("while True:\n    try:\n        ask(1)\n    except OSError:\n        break", [None]),
+        ("for t in range(9):\n    if t in y:\n        continue\n    ask(t)\n    break", [9]),
+        ("for t in y:\n    with ask(t):\n        break", []),
     ],
 )
 def test_around(text: str, iterations: list[int | None]) -> None:

@@ -56,6 +56,15 @@ def test_specifiers(spec: str, expected: tuple[int, int] | None) -> None:
     assert of_specifier(spec) == expected
 
 
+@pytest.mark.parametrize(("pin", "oldest"), [("==2.9.1", True), (">=2.8,<3", True), ("<2.12", False)])
+def test_pins_that_rule_out_older_versions(tmp_path: Path, pin: str, oldest: bool) -> None:
+    """An exact pin and a lower bound do; an upper bound alone does not."""
+    (tmp_path / "requirements.txt").write_text(f"tensorflow{pin}\n")
+    found = project_target(tmp_path)
+    assert found is not None
+    assert found.oldest is oldest
+
+
 def test_parse() -> None:
     """Major and minor, whatever follows."""
     assert parse("2.16.0rc1") == (2, 16)

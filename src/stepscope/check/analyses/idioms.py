@@ -5,6 +5,7 @@ over.
 from __future__ import annotations
 
 import ast
+import builtins
 import sys
 from collections.abc import Iterable, Iterator
 
@@ -23,6 +24,10 @@ _WRAPPERS = frozenset({"enumerate", "tqdm", "trange", "track", "iter", "list", "
 _LIBRARIES = frozenset({"tensorflow", "keras", "abc", "typing", "typing_extensions", "six"})
 """Libraries whose classes call no method of a subclass in an unknown way."""
 _MAKERS = ("function", "defun")
+_BUILTIN = frozenset(vars(builtins))
+_PLAIN_VALUES = frozenset({Tag.PY_SCALAR, Tag.PY_STRING, Tag.BOOL, Tag.NONE, Tag.NUMPY})
+MAX_LEVELS = 3
+"""Calls followed from a function."""
 MAKES_FUNCTIONS = (".function", "import function", "concrete_function", "contrib.eager", "defun")
 """Strings of which one occurs wherever a tf.function is made."""
 _PLAIN = frozenset(
@@ -160,6 +165,27 @@ def free_names(function: Function) -> set[str]:
     for part in function.body:
         read |= {n.id for n in ast.walk(part) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
     return read - own
+
+
+def shares_nothing(ctx: Context, function: Function, levels: int = MAX_LEVELS) -> bool:
+    """Whether a function reads only its arguments, constants, and libraries: several threads may run it at once."""
+    if function.cls is not None:
+        return False
+    at, free = ctx.at(function.module), free_names(function)
+    names = (n for part in function.body for n in ast.walk(part) if isinstance(n, ast.Name) and n.id in free)
+    return all(_shared_by_all(at, name, levels) for name in names)
+
+
+def _shared_by_all(ctx: Context, name: ast.Name, levels: int) -> bool:
+    if name.id in _BUILTIN and not ctx.definitions(name):
+        return True
+    things = ctx.things(name)
+    for thing in things:
+        if isinstance(thing, Class) or (
+            isinstance(thing, Function) and not (levels and shares_nothing(ctx, thing, levels - 1))
+        ):
+            return False
+    return bool(things) or ctx.tag(name) in _PLAIN_VALUES
 
 
 def makers(ctx: Context) -> Iterator[ast.AST]:

@@ -15,9 +15,9 @@ from stepscope.check.inference.elementwise import Elementwise
 from stepscope.check.inference.infer import Inference
 from stepscope.check.inference.names import Function
 from stepscope.check.inference.switches import never_runs, switches
-from stepscope.check.inference.tags import Tag
+from stepscope.check.inference.tags import Class, Tag
 from stepscope.check.source.modules import Module
-from stepscope.check.source.syntax import walk
+from stepscope.check.source.syntax import argument, walk
 
 Kind = Literal["random", "variable", "table", "python", "side effect"]
 MAX_LEVELS = 3
@@ -28,6 +28,12 @@ _RANDOM = frozenset(
     "tensorflow.image.sample_distorted_bounding_box tensorflow.Generator.uniform".split()
 )
 _PYTHON = frozenset({"tensorflow.py_function", "tensorflow.numpy_function", "tensorflow.py_func"})
+_WEIGHTLESS = frozenset(
+    f"keras.layers.{name}"
+    for name in "Activation CenterCrop Concatenate Cropping1D Cropping2D Flatten Input InputLayer LeakyReLU "
+    "Permute ReLU RepeatVector Rescaling Reshape Resizing Softmax ZeroPadding1D ZeroPadding2D".split()
+)
+"""Layers without variables."""
 _TABLES = ("tensorflow.lookup.", "tensorflow.contrib.lookup.")
 
 
@@ -98,24 +104,48 @@ class Effects:
     def _call(self, module: Module, call: ast.Call) -> Iterable[Effect]:
         names = self.inference.names.names(module, call.func)
         for name in names:
-            last = name.rpartition(".")[2]
-            drawn = name in _RANDOM or name.startswith(("tensorflow.random.Generator.", "keras.random.SeedGenerator."))
-            if drawn or (name.startswith("tensorflow.image.") and last.startswith("random_")):
-                yield Effect("random", name, module, call)
-            elif name in _PYTHON:
-                yield Effect("python", name, module, call)
-            elif name.startswith(_TABLES):
-                yield Effect("table", name, module, call)
-            elif name.startswith("keras.layers.Random"):
-                yield Effect("random", name, module, call)
+            kind = _kind_of(name)
+            if kind is not None:
+                yield Effect(kind, name, module, call)
         if not names:
             callee = self.inference.value(module, call.func)
             if callee.kind.startswith("keras.layers.Random"):
                 yield Effect("random", callee.kind, module, call)
             elif callee.kind.endswith(("Lookup", "TextVectorization", "Hashing")) and callee.tag is Tag.LAYER:
                 yield Effect("table", callee.kind, module, call)
-            elif callee.tag is Tag.MODEL:
+            elif callee.tag is Tag.MODEL and not self._stateless(module, call.func):
                 yield Effect("variable", ast.unparse(call.func), module, call)
+
+    def _stateless(self, module: Module, model: ast.expr) -> bool:
+        """Whether a model is a ``Sequential`` of layers that hold no weights and draw nothing.
+
+        Measured on TensorFlow 2.15 and 2.21: a function that calls one is not stateful; tf.data runs it in parallel.
+        """
+        names = self.inference.names
+        made = [b.value for b in names.reaching(module, model)] if isinstance(model, ast.Name) else []
+        for value in made:
+            if not isinstance(value, ast.Call) or names.name(module, value.func) != "keras.Sequential":
+                return False
+            layers = argument(value, 0, "layers")
+            if not isinstance(layers, (ast.List, ast.Tuple)) or not layers.elts:
+                return False
+            if not all(isinstance(e, ast.Call) and self._weightless(module, e) for e in layers.elts):
+                return False
+        return bool(made)
+
+    def _weightless(self, module: Module, layer: ast.Call) -> bool:
+        """Whether a layer holds no variables; for a Lambda, whether what it calls is known to have no state."""
+        names = self.inference.names
+        name = names.name(module, layer.func)
+        called = argument(layer, 0, "function")
+        if name != "keras.layers.Lambda" or called is None:
+            return name in _WEIGHTLESS
+        if isinstance(called, ast.Lambda):
+            return not self.of(names.function(module, called))
+        things = names.things(module, called)
+        return bool(things) and not any(
+            isinstance(t, Class | Module) or (_kind_of(t) if isinstance(t, str) else self.of(t)) for t in things
+        )
 
     def vectorisable(self, function: Function) -> bool | None:
         """True: elementwise, so that a batch gives the same. None: unknown. Stateful functions are never
@@ -124,6 +154,17 @@ class Effects:
         if self.of(function):
             return False
         return True if self.elementwise.of(function) else None
+
+
+def _kind_of(name: str) -> Kind | None:
+    """What makes a function of a library stateful; None if nothing is known to."""
+    drawn = name in _RANDOM or name.startswith(("tensorflow.random.Generator.", "keras.random.SeedGenerator."))
+    image = name.startswith("tensorflow.image.") and name.rpartition(".")[2].startswith("random_")
+    if drawn or image or name.startswith("keras.layers.Random"):
+        return "random"
+    if name in _PYTHON:
+        return "python"
+    return "table" if name.startswith(_TABLES) else None
 
 
 def own_nodes(function: Function) -> Iterable[ast.AST]:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from stepscope.check.inference.infer import Inference
 from stepscope.check.inference.names import Function
 from stepscope.check.inference.tags import Tag
-from stepscope.check.inference.values import passed
+from stepscope.check.inference.values import is_static, passed
 from stepscope.check.source.modules import Module
 
 MAX_LEVELS = 2
@@ -77,7 +77,7 @@ class Elementwise:
             parts: expressions of its body that are treated as parts of the element, with a name for each.
         """
         names = [a.arg for a in function.parameters]
-        if function.cls is not None and not self.inference.is_static(function):
+        if function.cls is not None and not is_static(function):
             names = names[1:]
         env: _Env = {name: _Part(name) for name in names}
         env.update({expr: _Part(name) for expr, name in (parts or {}).items()})

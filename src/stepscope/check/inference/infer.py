@@ -11,7 +11,7 @@ from stepscope.check.inference.memo import Memo, Questions
 from stepscope.check.inference.names import Function, NameResolver, flat
 from stepscope.check.inference.options import option
 from stepscope.check.inference.tags import UNKNOWN_VALUE, Class, Tag, Value, join
-from stepscope.check.inference.values import arithmetic, assigned_names, at, many, passed, true
+from stepscope.check.inference.values import arithmetic, assigned_names, at, is_static, many, passed, true
 from stepscope.check.source.bindings import Binding
 from stepscope.check.source.modules import Module, Project
 from stepscope.check.source.syntax import default, last_word
@@ -23,6 +23,7 @@ MAX_CANDIDATES = 400
 MAX_CALLERS = 32
 """Number of call sites examined for a parameter's value; functions with more are utilities."""
 _BUILTIN = frozenset(vars(builtins))
+_SEVERAL = (ast.Tuple, ast.List, ast.Dict, ast.ListComp)
 _CONSTANTS: tuple[tuple[type, Value], ...] = (
     (bool, sig.BOOL),
     (int, sig.SCALAR),
@@ -171,7 +172,7 @@ class Inference:
             return UNKNOWN_VALUE
         function = self.names.function(module, node)
         names = [a.arg for a in function.parameters]
-        if function.cls is not None and names[:1] == [binding.name] and not self.is_static(function):
+        if function.cls is not None and names[:1] == [binding.name] and not is_static(function):
             return self.instance(function.cls)
         if binding.annotation is not None and (said := self.annotation(module, binding.annotation)).known:
             return said
@@ -254,10 +255,17 @@ class Inference:
             return join(found)
         callee = self.value(module, call.func)
         if callee.tag in (Tag.MODEL, Tag.LAYER, Tag.FUNCTION):
-            return sig.TENSOR
+            return self._answer(callee)
         if isinstance(call.func, ast.Name) and call.func.id in _BUILTIN:
             return self._builtin(module, call, call.func.id)
         return UNKNOWN_VALUE
+
+    def _answer(self, callee: Value) -> Value:
+        """The result of a model, layer or tf.function: a tensor, unless the project's ``call`` gives several things."""
+        own = self.methods(callee.cls, "call") if callee.cls is not None else []
+        if any(isinstance(given, _SEVERAL) for function in own for given in function.scope.returns):
+            return join(self.returned(function) for function in own)
+        return sig.TENSOR
 
     def _library(self, module: Module, call: ast.Call, name: str) -> Value:
         if name == "tensorflow_datasets.load":
@@ -272,8 +280,6 @@ class Inference:
             return self.value(module, call.args[0])
         if name == "next" and call.args:
             return self.value(module, call.args[0]).element()
-        if name == "functools.partial":
-            return UNKNOWN_VALUE
         return sig.returned(name)
 
     def _builtin(self, module: Module, call: ast.Call, name: str) -> Value:
@@ -300,11 +306,9 @@ class Inference:
                 return Value(tag, kind=name, cls=cls)
             if name.startswith("transformers.TF"):
                 return Value(Tag.MODEL, kind="keras.Model", cls=cls)
-        library = next((n for n in self.names.lineage(cls) if n != cls.name and not self._own(cls, n)), cls.name)
+        own = cls.name.partition(".")[0]
+        library = next((n for n in self.names.lineage(cls) if n.partition(".")[0] != own), cls.name)
         return Value(kind=library, cls=cls)
-
-    def _own(self, cls: Class, name: str) -> bool:
-        return name.partition(".")[0] == cls.name.partition(".")[0]
 
     def returned(self, function: Function) -> Value:
         """The value that a project function returns; for a generator, a container of what it yields."""
@@ -334,10 +338,6 @@ class Inference:
             if any("tensorflow.function" in self.names.names(function.module, t) for t in (target, *given)):
                 return decorator
         return None
-
-    def is_static(self, function: Function) -> bool:
-        """Whether a function is a static method, which has no self."""
-        return any(last_word(d) == "staticmethod" for d in function.decorators)
 
     def callee(self, module: Module, call: ast.Call) -> tuple[Function, ...]:
         """The project functions that a call may run: functions, methods, constructors, calls of instances."""

@@ -11,10 +11,11 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from stepscope.check.inference.infer import Inference
+from stepscope.check.inference.names import Function
 from stepscope.check.inference.values import passed
 from stepscope.check.source.bindings import COMPREHENSIONS, FUNCTIONS, LOOPS, Binding, LoopNode
 from stepscope.check.source.modules import Module
-from stepscope.check.source.syntax import default, function_body, last_word
+from stepscope.check.source.syntax import default, function_body, last_word, leaves
 
 MAX_LEVELS = 3
 """Number of calls between a loop and the code it repeats."""
@@ -95,10 +96,16 @@ class Loops:
             if isinstance(parent, FUNCTIONS) and child in function_body(parent):
                 function = self.names.function(module, parent)
                 if levels and parent not in seen and not self.inference.is_graph_function(function):
-                    for caller, call in self.inference.callers(function):
+                    for caller, call in self._program_calls(module, function):
                         yield from self._around(caller, call, levels - 1, ((caller, call), *via), seen | {parent})
                 return
             before, child, parent = child, parent, module.parent(parent)
+
+    def _program_calls(self, module: Module, function: Function) -> Iterable[tuple[Module, ast.Call]]:
+        """The calls of a function that the program makes: a loop of a test repeats nothing that a user waits for."""
+        project = self.inference.project
+        own_test = project.is_test(module.path)
+        return (made for made in self.inference.callers(function) if own_test or not project.is_test(made[0].path))
 
     def iterations(self, module: Module, loop: LoopNode) -> int | None:
         """The number of iterations of a loop, if the source states it: ``range(3)``, a literal."""
@@ -339,11 +346,11 @@ def _grows(module: Module, name: str) -> bool:
 
 
 def _repeats(loop: LoopNode, child: ast.AST, before: ast.AST) -> bool:
-    """Whether a child of a loop runs repeatedly."""
+    """Whether a child of a loop runs repeatedly, and not only after a failure."""
     if isinstance(loop, (ast.For, ast.AsyncFor)):
-        return child in loop.body
+        return child in loop.body and not leaves(loop.body)
     if isinstance(loop, ast.While):
-        return child is loop.test or child in loop.body
+        return (child is loop.test or child in loop.body) and not leaves(loop.body)
     return not (child is loop.generators[0] and before is loop.generators[0].iter)
 
 

@@ -81,6 +81,7 @@ _EXACT: dict[str, Value] = {
     "argparse.ArgumentParser.parse_known_args": Value(parts=(NAMESPACE, STRINGS)),
     "tensorflow_datasets.load": DATASETS,
     "tensorflow_datasets.as_numpy": Value(Tag.NUMPY, many=True),
+    "keras.ops.convert_to_numpy": NUMPY,
     "tensorflow.data.Dataset.as_numpy_iterator": NUMPYS,
     "tensorflow.data.Dataset.reduce": TENSOR,
     "tensorflow.data.Dataset.cardinality": TENSOR,

@@ -64,7 +64,7 @@ class Tracing:
 
     def is_traced(self, function: Function) -> bool:
         """Whether a function is a tf.function, is passed to a call that traces it, or is called only by such
-        functions.
+        functions (and by tests).
         """
         return self._traced.get(function.node, function)
 
@@ -74,7 +74,8 @@ class Tracing:
         outer = self.enclosing(function.module, function.node)
         if outer is not None and self.is_traced(outer):
             return True
-        callers = self.inference.callers(function)
+        project = self.inference.project
+        callers = [(m, c) for m, c in self.inference.callers(function) if not project.is_test(m.path)]
         return bool(callers) and all(self._from_traced(m, c) for m, c in callers)
 
     def _from_traced(self, module: Module, call: ast.Call) -> bool:

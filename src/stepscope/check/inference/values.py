@@ -26,12 +26,17 @@ def passed(call: ast.Call, function: Function, name: str) -> ast.expr | None:
     if name not in names:
         return None
     index = names.index(name)
-    if function.cls is not None and not any(last_word(d) == "staticmethod" for d in function.decorators):
+    if function.cls is not None and not is_static(function):
         index -= 1
     before = call.args[: index + 1]
     if index < 0 or index >= len(call.args) or any(isinstance(a, ast.Starred) for a in before):
         return None
     return call.args[index]
+
+
+def is_static(function: Function) -> bool:
+    """Whether a function is a static method, which has no self."""
+    return any(last_word(d) == "staticmethod" for d in function.decorators)
 
 
 def at(value: Value, path: tuple[int, ...]) -> Value:

@@ -37,11 +37,12 @@ LAST = {1: (1, 15)}
 def project_target(folder: Path) -> Target | None:
     """The version that a folder's own files require; None if they do not say."""
     for path, text in _files(folder):
-        version = _locked(text) if path.name in _LOCKED else _asked(path, text)
+        spec = _locked(text) if path.name in _LOCKED else _asked(path, text)
+        version = of_specifier(spec)
         if version is not None:
             keras = _KERAS.search(text)
             major = parse(keras["spec"]) if keras else None
-            return target(version, path.name, major[0] if major else None)
+            return target(version, path.name, major[0] if major else None, oldest=no_older(spec))
     return None
 
 
@@ -70,14 +71,21 @@ def _files(folder: Path) -> Iterator[tuple[Path, str]]:
             continue
 
 
-def _asked(path: Path, text: str) -> tuple[int, int] | None:
+def _asked(path: Path, text: str) -> str:
+    """The first specifier of TensorFlow in a file that states a version; "" if there is none."""
     specs = [m["spec"] for m in _PIN.finditer(text)]
     if path.name in _QUOTING:
         specs += [m["spec"] for m in _QUOTED.finditer(text)]
-    for spec in specs:
-        if (version := of_specifier(spec)) is not None:
-            return version
-    return None
+    return next((spec for spec in specs if of_specifier(spec) is not None), "")
+
+
+def no_older(spec: str) -> bool:
+    """Whether a specifier rules out versions older than the one that it stands for: it is no mere upper bound.
+
+    >>> no_older("==2.9.1"), no_older(">=2.8,<3"), no_older("<2.12")
+    (True, True, False)
+    """
+    return any("<" not in part and "!=" not in part and parse(part) is not None for part in spec.split(","))
 
 
 def of_specifier(spec: str) -> tuple[int, int] | None:
@@ -109,12 +117,13 @@ def _before(version: tuple[int, int]) -> tuple[int, int]:
     return LAST.get(major - 1, (major - 1, 0))
 
 
-def _locked(text: str) -> tuple[int, int] | None:
+def _locked(text: str) -> str:
+    """The specifier of the TensorFlow that a lock file states; "" if there is none."""
     try:
         packages = tomllib.loads(text).get("package", [])
     except tomllib.TOMLDecodeError:
-        return None
+        return ""
     for package in packages if isinstance(packages, list) else ():
         if isinstance(package, dict) and re.fullmatch(_PACKAGES, str(package.get("name", ""))):
-            return parse(str(package.get("version", "")))
-    return None
+            return f"=={package.get('version', '')}"
+    return ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from stepscope.check.source.bindings import COMPREHENSIONS, FUNCTIONS, FunctionNode
 
@@ -87,6 +87,32 @@ def walk(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
         yield node
         if not isinstance(node, (*FUNCTIONS, ast.ClassDef)):
             todo += children(node)[::-1]
+
+
+def leaves(statements: Sequence[ast.stmt]) -> bool:
+    """Whether a loop's body, unless something in it fails, ends the loop in its first iteration: ``break``, ``return``.
+
+    ``while True: try: train(); break; except Unavailable: continue`` is such a loop: it repeats only what failed.
+    """
+    return _ends(statements) and not any(_goes_round(statement) for statement in statements)
+
+
+def _ends(statements: Sequence[ast.stmt]) -> bool:
+    last = statements[-1] if statements else None
+    if isinstance(last, ast.Try):
+        return _ends(last.finalbody) or _ends(last.orelse or last.body)
+    if isinstance(last, (ast.With, ast.AsyncWith)):
+        return _ends(last.body)
+    if isinstance(last, ast.If):
+        return _ends(last.body) and _ends(last.orelse)
+    return isinstance(last, (ast.Break, ast.Return, ast.Raise))
+
+
+def _goes_round(node: ast.AST) -> bool:
+    """Whether a ``continue`` of the loop around a node is reached without an exception."""
+    if isinstance(node, (ast.ExceptHandler, ast.For, ast.AsyncFor, ast.While, ast.expr, *FUNCTIONS, ast.ClassDef)):
+        return False
+    return isinstance(node, ast.Continue) or any(_goes_round(child) for child in children(node))
 
 
 def last_word(expr: ast.expr) -> str:

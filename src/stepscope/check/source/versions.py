@@ -19,6 +19,8 @@ class Target(Struct, frozen=True, kw_only=True):
     tensorflow: tuple[int, int] = NEWEST
     keras: int = 3
     """Major version of Keras."""
+    oldest: bool = False
+    """Flag: the project's pin allows no older TensorFlow: it is exact, or a lower bound."""
     source: str = "newest"
     """Source of the version: ``--target-version``, a file's path, ``installed``, ``newest``."""
 
@@ -29,6 +31,7 @@ def parse(text: str) -> tuple[int, int] | None:
     return (int(found.group(1)), int(found.group(2) or 0)) if found else None
 
 
-def target(version: tuple[int, int], source: str, keras: int | None = None) -> Target:
+def target(version: tuple[int, int], source: str, keras: int | None = None, *, oldest: bool = False) -> Target:
     """The target of a TensorFlow version, with the Keras that came with it unless another is known."""
-    return Target(tensorflow=version, keras=keras or (3 if version >= KERAS_3_SINCE else 2), source=source)
+    keras = keras or (3 if version >= KERAS_3_SINCE else 2)
+    return Target(tensorflow=version, keras=keras, source=source, oldest=oldest)

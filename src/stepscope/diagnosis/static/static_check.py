@@ -119,7 +119,7 @@ def target_of(frameworks: Mapping[str, str]) -> versions.Target | None:
     keras = versions.parse(frameworks.get("keras", ""))
     legacy = LEGACY_KERAS if "tf_keras" in frameworks and keras is None else None
     if tensorflow is not None:
-        return versions.target(tensorflow, "the job", keras[0] if keras else legacy)
+        return versions.target(tensorflow, "the job", keras[0] if keras else legacy, oldest=True)
     if keras is not None or legacy is not None:
         return versions.target(versions.NEWEST, "the job", keras[0] if keras else legacy)
     return None

@@ -77,3 +77,74 @@ def test_a_model_over_batches_is_info() -> None:
     single = checking.hits(MODEL + "vectors = titles.map(lambda t: model(t))\n")
     assert [(h.code, h.severity) for h in batched] == [("TFD001", "info")]
     assert ("TFD001", "warning") in [(h.code, h.severity) for h in single]
+
+
+PREPROCESS = """
+import tensorflow as tf
+
+preprocess = tf.keras.Sequential([LAYERS])
+data = tf.data.TFRecordDataset("images").map(lambda x: preprocess(x)).batch(32)
+"""
+
+
+def test_a_model_without_weights_has_no_state() -> None:
+    """Resizing and rescaling hold no variable: tf.data runs the map in parallel; a layer with weights is reported."""
+    layers = (
+        "tf.keras.layers.Resizing(224, 224), tf.keras.layers.Lambda(tf.keras.applications.xception.preprocess_input)"
+    )
+    assert "TFD001" not in checking.codes(PREPROCESS.replace("LAYERS", layers))
+    assert "TFD001" not in checking.codes(PREPROCESS.replace("LAYERS", "tf.keras.layers.Lambda(lambda x: x / 255)"))
+    assert "TFD001" in checking.codes(
+        PREPROCESS.replace("LAYERS", "tf.keras.layers.Lambda(tf.image.random_flip_up_down)")
+    )
+    assert "TFD001" in checking.codes(PREPROCESS.replace("LAYERS", f"{layers}, tf.keras.layers.Dense(8)"))
+
+
+SHARED = """
+import tensorflow as tf
+
+def fetch(i):
+    return tf.py_function(lambda j: video[int(j)], [i], tf.uint8)
+
+data = tf.data.Dataset.range(n)
+COMMENT
+frames = data.map(fetch)
+"""
+
+
+def test_shared_objects_get_no_fix() -> None:
+    """What Python reads besides its arguments may bear one caller at a time; a function of its arguments gets the fix."""
+    found = [hit for hit in checking.hits(SHARED.replace("COMMENT", "")) if hit.code == "TFD001"]
+    assert [hit.fix for hit in found] == [None]
+    alone = SHARED.replace("video[int(j)]", "int(j) + 1").replace("COMMENT", "")
+    assert [hit.fix is not None for hit in checking.hits(alone) if hit.code == "TFD001"] == [True]
+
+
+def test_objects_of_the_program_have_no_op() -> None:
+    """TFD007 says that TensorFlow has ops for it only of functions of their arguments."""
+    assert "TFD007" not in checking.codes(SHARED.replace("COMMENT", ""))
+    assert "TFD007" in checking.codes(SHARED.replace("video[int(j)]", "int(j) + 1").replace("COMMENT", ""))
+
+
+def test_a_comment_says_why() -> None:
+    """What an author keeps sequential for a reason is not reported; another comment does not count."""
+    said = SHARED.replace("COMMENT", "# Note: We don't parallelize here for thread safety.")
+    assert "TFD001" not in checking.codes(said)
+    assert "TFD001" in checking.codes(SHARED.replace("COMMENT", "# frames of the video"))
+
+
+def test_what_a_fix_changes_is_said_in_its_own_words() -> None:
+    """A safe fix says nothing about random ops; an unsafe one names what changes."""
+    table = """
+    import tensorflow as tf
+
+    table = tf.lookup.StaticHashTable(init, -1)
+    ids = tf.data.TextLineDataset("words").map(lambda w: table.lookup(w))
+    """
+    (hit,) = [hit for hit in checking.hits(table) if hit.code == "TFD001"]
+    assert hit.fix is not None
+    assert (hit.fix.safety, hit.fix.behaviour) == ("safe", "Elements keep their order.")
+    random = table.replace("table.lookup(w)", "tf.image.random_flip_up_down(w)")
+    (hit,) = [hit for hit in checking.hits(random) if hit.code == "TFD001"]
+    assert hit.fix is not None
+    assert (hit.fix.safety, "random" in hit.fix.behaviour) == ("unsafe", True)

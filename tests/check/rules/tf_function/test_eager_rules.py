@@ -348,3 +348,28 @@ def test_a_model_whose_call_is_compiled_is_not_called_op_by_op() -> None:
     """
     assert "TFF005" not in codes(text.format(decorator="@tf.function"))
     assert codes(text.format(decorator="")) == ["TFF005"]
+
+
+SCRIPT = """
+import tensorflow as tf
+from loss import ciou
+
+if __name__ == "__main__":
+    tf.config.run_functions_eagerly(True)
+    print(ciou(tf.zeros([1, 4]), tf.ones([1, 4])))
+"""
+LOSS = """
+import tensorflow as tf
+
+def ciou(a, b):
+    return tf.reduce_sum(tf.abs(a - b))
+"""
+
+
+def test_switches_of_demonstrations() -> None:
+    """A script that runs no compiled step, nor what it imports, is slowed down by no switch."""
+    assert "TFF006" not in codes({"main.py": SCRIPT, "loss.py": LOSS})
+    assert "TFF006" in codes({"main.py": SCRIPT, "loss.py": LOSS.replace("def", "@tf.function\ndef")})
+    assert "TFF006" in codes({"main.py": f"{SCRIPT}    model.fit(x, y)\n", "loss.py": LOSS})
+    exported = f"{SCRIPT}    tf.function(ciou).get_concrete_function(spec, spec)\n"
+    assert "TFF006" not in codes({"main.py": exported, "loss.py": LOSS})

@@ -36,8 +36,9 @@ model.fit(x, y, epochs=40, verbose=0)
 
 ## When it is silent
 When the model is made in the loop; when an argument changes (a search over learning rates); when `trainable` is set in
-the loop, after which Keras requires a compile; in loops of at most three iterations; when a condition runs it only
-every n-th time; in tests.
+the loop, after which Keras requires a compile; when each iteration starts again on purpose (`load_weights`,
+`set_weights`, a comment that says so), because a compile also resets the optimizer; in loops of at most three
+iterations; when a condition runs it only every n-th time; in tests.
 
 ## Fix and its safety
 Compile before the loop. The optimizer then keeps its state between iterations, which is usually intended but changes
@@ -54,7 +55,8 @@ from collections.abc import Iterator
 
 from stepscope.check.analyses.idioms import in_test
 from stepscope.check.analyses.invariant import invariant
-from stepscope.check.analyses.repeats import loop_parts, rarely
+from stepscope.check.analyses.reasons import RESTARTS, says
+from stepscope.check.analyses.repeats import called_in, loop_parts, rarely
 from stepscope.check.context import Call, Context
 from stepscope.check.hits import FixPlan, Hit
 from stepscope.check.inference.loops import Loop
@@ -63,6 +65,8 @@ from stepscope.check.source.syntax import walk
 
 FEW = 3
 """Compiles that are too few to matter."""
+RESTARTING = frozenset({"load_weights", "set_weights", "clear_session", "reset_states"})
+"""Methods that begin an experiment again."""
 MAKING = ("keras.optimizers.", "keras.losses.", "keras.metrics.", "tensorflow.train.")
 """Prefixes of objects that may be constructed in an argument of `compile`; they are the same each time if their own
 arguments are."""
@@ -78,7 +82,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         given = [e for a in (*call.node.args, *call.node.keywords) for e in _inputs(ctx, a)]
         if ctx.loops.varies(call.receiver, loop) is not False or _made(ctx, call.receiver, loop):
             return
-        if not invariant(ctx, given, loop) or _thaws(ctx, call, loop):
+        if not invariant(ctx, given, loop) or _thaws(ctx, call, loop) or _restarts(ctx, call, loop):
             return
         yield ctx.hit(
             call.node,
@@ -120,6 +124,12 @@ def _inputs(ctx: Context, node: ast.AST) -> Iterator[ast.expr]:
 
 def _made(ctx: Context, receiver: ast.expr, loop: Loop) -> bool:
     return isinstance(receiver, ast.Name) and any(ctx.loops.inside(b.node, loop) for b in ctx.definitions(receiver))
+
+
+def _restarts(ctx: Context, call: Call, loop: Loop) -> bool:
+    """Whether each iteration starts again on purpose: from given weights, or as a comment says."""
+    words = {name.rpartition(".")[2] for name in called_in(ctx, call.node, loop)}
+    return bool(words & RESTARTING) or says(ctx, call.node, RESTARTS)
 
 
 def _thaws(ctx: Context, call: Call, loop: Loop) -> bool:

@@ -37,7 +37,8 @@ scores = model.predict(np.zeros((20, 32, 16), "float32").reshape(-1, 16), verbos
 ## When it is silent
 When another model is loaded each time, or may be; behind `if model is None`; in functions that cache their result
 (`lru_cache`, `st.cache_resource`); when a condition runs it only every n-th time; in loops that train (each fold starts
-from a fresh model); in loops of at most three iterations; in tests.
+from a fresh model); where a comment says that it is loaded again on
+purpose; in loops of at most three iterations; in tests, and where only a test has the loop.
 
 ## Fix and its safety
 Load the model before the loop, or when the server starts, and pass it to the code that needs it. `--unsafe-fixes` moves
@@ -56,6 +57,7 @@ from collections.abc import Iterator
 from stepscope.check.analyses import hoisting
 from stepscope.check.analyses.idioms import in_test
 from stepscope.check.analyses.invariant import constant, invariant
+from stepscope.check.analyses.reasons import RESTARTS, says
 from stepscope.check.analyses.repeats import cached, called_in, handler, optional, rarely
 from stepscope.check.context import Call, Context
 from stepscope.check.hits import FixPlan, Hit
@@ -85,6 +87,8 @@ ASKS = frozenset("predict predict_on_batch evaluate test_on_batch count_params g
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
     """Report a call that makes a model that exists already."""
     if not _makes(ctx, call) or in_test(ctx) or optional(ctx.module, call.node) or call.opaque:
+        return
+    if says(ctx, call.node, RESTARTS):
         return
     function = ctx.enclosing(call.node)
     if function is not None and cached(function):

@@ -57,6 +57,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from stepscope.check.analyses.idioms import free_names
 from stepscope.check.context import Call, Context
 from stepscope.check.costs import PYTHON
 from stepscope.check.hits import Hit
@@ -132,9 +133,16 @@ def _simple(ctx: Context, function: Function, levels: int) -> bool:
     for node in walk(function.body):
         if isinstance(node, (ast.While, ast.Try, ast.With, ast.Global, ast.Nonlocal, ast.For)):
             return False
+        if isinstance(node, ast.Subscript) and _of_program(ctx, function, node.value):
+            return False
         if isinstance(node, ast.Call) and not _counterpart(ctx, node, levels):
             return False
     return True
+
+
+def _of_program(ctx: Context, function: Function, read: ast.expr) -> bool:
+    """Whether what is read from is an object around the function of which nothing is known: a video, a file."""
+    return isinstance(read, ast.Name) and read.id in free_names(function) and not ctx.value(read).known
 
 
 def _counterpart(ctx: Context, call: ast.Call, levels: int) -> bool:

@@ -38,22 +38,25 @@ batches = images.map(augment, num_parallel_calls=tf.data.AUTOTUNE).batch(32)
 
 ## When it is silent
 When the function is stateless on a version that parallelises it; when nothing is known about the function; when the
-arguments are hidden in `*args` or `**kwargs`; on sources of a few elements (`range(10)`, `from_tensors`); for a handful
-of casts and changes of shape on elements not known to be images; for an `interleave` of one input at a time or of
-datasets in memory. Cheap functions that work on batches, and functions that call a model on a batch, are info: their
-ops run in parallel themselves. So are functions that draw random numbers and do arithmetic, on neither images nor
-strings (noise on 64 floats: 1.0 to 1.4 times), and stateless functions that cost almost nothing, on versions that do
-not parallelise them. Augmentation that the call disables (`preprocess(image, training=False)`) does not count.
+arguments are hidden in `*args` or `**kwargs`; where a comment says why it is sequential ("not parallel: the reader is
+not thread-safe"); for a `Sequential` of layers without weights (`Resizing`, `Rescaling`), which has no state; on
+sources of a few elements (`range(10)`, `from_tensors`); for a handful of casts and changes of shape on elements not
+known to be images; for an `interleave` of one input at a time or of datasets in memory. Cheap functions that work on
+batches, and functions that call a model on a batch, are info: their ops run in parallel themselves. So are functions
+that draw random numbers and do arithmetic, on neither images nor strings (noise on 64 floats: 1.0 to 1.4 times), and
+stateless functions that cost almost nothing, on versions that do not parallelise them. Augmentation that the call
+disables (`preprocess(image, training=False)`) does not count.
 
 ## Fix and its safety
 Pass `num_parallel_calls=tf.data.AUTOTUNE`. Elements keep their order; random ops draw in another order, so that a run
 with fixed seeds gives other numbers than before (`deterministic` does not change that). A function with `py_function`
-still runs Python one call at a time: moving the work into TensorFlow ops gains more.
+still runs Python one call at a time: moving the work into TensorFlow ops gains more. If its Python uses more than its
+arguments, there is no fix: an open file or a reader may bear one caller at a time.
 
 ## Versions
 With TensorFlow before 2.7, which does not parallelise `map` by default, every `map` without the argument is reported;
-as info if something that the function calls is unknown and none of its known calls is costly. For 2.7 to 2.11, whose
-projects commonly also allow older versions, a stateless `map` that reads, parses or decodes is info.
+as info if something that the function calls is unknown and none of its known calls is costly. For 2.7 to 2.11, where
+the project's own pin does not rule out older versions, a stateless `map` that reads, parses or decodes is info.
 """
 
 from __future__ import annotations
@@ -61,9 +64,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from stepscope.check.analyses.idioms import shares_nothing
+from stepscope.check.analyses.reasons import SEQUENTIAL, says
 from stepscope.check.context import Call, Context
 from stepscope.check.costs import heavy
-from stepscope.check.hits import CheckSeverity, Hit
+from stepscope.check.hits import CheckSeverity, FixPlan, Hit
 from stepscope.check.inference.effects import Effect
 from stepscope.check.inference.names import Function
 from stepscope.check.rule import Rule
@@ -89,7 +94,7 @@ POSITION = {"map": 1, "map_with_legacy_function": 1, "interleave": 3}
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
     """Report a map or interleave without parallelism."""
     given = call.argument(POSITION[call.word], "num_parallel_calls")
-    if call.opaque or not _sequential(ctx, given) or _few(ctx, call):
+    if call.opaque or not _sequential(ctx, given) or _few(ctx, call) or says(ctx, call.node, SEQUENTIAL):
         return
     function_expr = call.argument(0, "map_func")
     function = ctx.function(function_expr) if function_expr is not None else None
@@ -102,18 +107,36 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         message,
         confidence=0.9 if severity == "warning" else 0.6,
         severity=severity,
-        fix=None
-        if given is not None
-        else ctx.fix(
-            "add-keyword",
-            "Add num_parallel_calls=tf.data.AUTOTUNE",
-            call.node,
-            safety="unsafe" if call.word != "interleave" and _random(ctx, function) else "safe",
-            behaviour="Elements keep their order; random ops draw in a different order.",
-            keyword="num_parallel_calls",
-            value="tensorflow.data.AUTOTUNE",
-        ),
+        fix=_fix(ctx, call, function) if given is None else None,
     )
+
+
+def _fix(ctx: Context, call: Call, function: Function | None) -> FixPlan | None:
+    """Add the argument; never where Python in the function may use objects that bear one caller at a time."""
+    effects = ctx.functions.effects(function) if function is not None and call.word != "interleave" else ()
+    kinds = {effect.kind for effect in effects}
+    if any(effect.kind == "python" and not _shares_nothing(ctx, effect) for effect in effects):
+        return None
+    unsafe = call.word != "interleave" and (function is None or bool(kinds - {"table"}))
+    drawn = "; random ops draw in a different order" if "random" in kinds else ""
+    state = "; what it writes is written by several calls at once" if kinds & {"variable", "side effect"} else ""
+    return ctx.fix(
+        "add-keyword",
+        "Add num_parallel_calls=tf.data.AUTOTUNE",
+        call.node,
+        safety="unsafe" if unsafe else "safe",
+        behaviour=f"Elements keep their order{drawn}{state}.",
+        keyword="num_parallel_calls",
+        value="tensorflow.data.AUTOTUNE",
+    )
+
+
+def _shares_nothing(ctx: Context, effect: Effect) -> bool:
+    """Whether the Python function that an op runs reads only what it is given."""
+    at = ctx.at(effect.module)
+    given = Call(effect.node, "").argument(0, "func") if isinstance(effect.node, ast.Call) else None
+    function = at.function(given) if given is not None else None
+    return function is not None and shares_nothing(at, function)
 
 
 def _interleave(ctx: Context, call: Call, function: Function | None) -> tuple[str, CheckSeverity] | None:
@@ -138,7 +161,8 @@ def _map(ctx: Context, call: Call, function: Function | None) -> tuple[str, Chec
     called = ctx.functions.called(function)
     message = f"map runs {_title(function)} on one element at a time{_because(effects)}"
     if not effects and ctx.target.tensorflow >= PARALLEL_BY_DEFAULT:
-        still = ctx.target.tensorflow < STILL_OLDER and any(heavy(name) for name in called)
+        older = ctx.target.tensorflow < STILL_OLDER and not ctx.target.oldest
+        still = older and any(heavy(name) for name in called)
         return (f"{message} with TensorFlow before 2.7", "info") if still else None
     works = any(heavy(name) or name.startswith("tensorflow.image.") for name in called)
     drawn = all(effect.kind == "random" and not effect.name.startswith("tensorflow.image.") for effect in effects)
@@ -217,10 +241,6 @@ def _because(effects: tuple[Effect, ...]) -> str:
         "python": f": {short} makes it stateful",
         "side effect": f": {short} makes it stateful",
     }[effect.kind]
-
-
-def _random(ctx: Context, function: Function | None) -> bool:
-    return function is None or any(e.kind != "table" for e in ctx.functions.effects(function))
 
 
 RULE = Rule(

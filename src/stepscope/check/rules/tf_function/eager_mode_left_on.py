@@ -34,7 +34,8 @@ model.fit(np.zeros((960, 8)), np.zeros((960, 1)))
 ## When it is silent
 When a condition controls the switch (`if args.debug:`) or the value is not a literal True; when the file switches it
 off again; when the model's class uses NumPy or `.numpy()`, or, for the switch of all functions, a function of the file
-calls `.numpy()`, which a graph cannot run; in tests.
+calls `.numpy()`, which a graph cannot run; in a script (`if __name__ == "__main__":`) that runs no compiled step, and
+imports no file that does: a demonstration, a conversion; in tests.
 
 ## Fix and its safety
 Remove the switch. Code that relied on it (prints in each step, `.numpy()` in a layer, Python state) then runs only
@@ -58,6 +59,8 @@ from stepscope.check.inference.tags import Tag
 from stepscope.check.rule import Rule
 
 STEPS = ("call", "train_step", "test_step", "predict_step")
+STEP_METHODS = frozenset("fit fit_generator train_on_batch test_on_batch predict predict_on_batch evaluate".split())
+"""Methods of models that run compiled steps."""
 SWITCH = "tensorflow.config.run_functions_eagerly"
 DEBUG = "tensorflow.data.experimental.enable_debug_mode"
 BEHAVIOUR = "Steps run as graphs: Python side effects happen only while tracing, and .numpy() in them fails."
@@ -70,7 +73,9 @@ def check(ctx: Context) -> Iterator[Hit]:
     switches = [c for c in ctx.calls("run_functions_eagerly", "experimental_run_functions_eagerly") if c.name == SWITCH]
     if not any(_off(call) for call in switches) and not _reads_in_functions(ctx):
         for call in switches:
-            if is_true(call.argument(0, "run_eagerly")) and not _conditional(ctx, call.node):
+            if not is_true(call.argument(0, "run_eagerly")) or _conditional(ctx, call.node):
+                continue
+            if not _idle(ctx, call.node):
                 yield _statement(ctx, call.node, "all tf.functions run eagerly: op by op, in Python")
     for call in ctx.calls("enable_debug_mode"):
         if call.name == DEBUG and not _conditional(ctx, call.node):
@@ -96,6 +101,29 @@ def check(ctx: Context) -> Iterator[Hit]:
 def _reads_in_functions(ctx: Context) -> bool:
     """Whether functions of the file call ``.numpy()``, which would fail in a graph."""
     return any(ctx.enclosing(call.node) is not None for call in ctx.calls("numpy", "set_trace", "breakpoint"))
+
+
+def _idle(ctx: Context, switch: ast.Call) -> bool:
+    """Whether a script's own switch slows nothing down: neither the script nor what it imports runs compiled steps."""
+    parent = ctx.parent(switch)
+    while parent is not None and not (isinstance(parent, ast.If) and _is_main(parent)):
+        parent = ctx.parent(parent)
+    if parent is None:
+        return False
+    targets = {name for imported in ctx.module.flow.imported.values() for name in imported}
+    homes = {name.rpartition(".")[0] for name in targets} | targets
+    near = [m for home in sorted(homes) if (m := ctx.engine.project.find(ctx.module, home)) is not None]
+    return not any(_compiles(ctx.at(module)) for module in (ctx.module, *near))
+
+
+def _compiles(ctx: Context) -> bool:
+    """Whether a file trains, predicts, or makes a tf.function that is not only exported."""
+    if not STEP_METHODS.isdisjoint(ctx.module.flow.calls):
+        return True
+    decorated = (node for node in makers(ctx) if isinstance(node, ast.FunctionDef))
+    made = any(ctx.engine.inference.is_graph_function(ctx.engine.names.function(ctx.module, n)) for n in decorated)
+    exports = bool(ctx.module.flow.calls.get("get_concrete_function"))
+    return made or (not exports and any(call.name == "tensorflow.function" for call in ctx.calls("function")))
 
 
 def _same_in_graphs(ctx: Context) -> bool:

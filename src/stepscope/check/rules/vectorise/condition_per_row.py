@@ -92,7 +92,14 @@ def _asked(ctx: Context, found: RowLoop) -> list[ast.If | ast.IfExp]:
     if any(isinstance(n, (ast.While, ast.Break, ast.Return, ast.Try)) for n in walk(found.body)):
         return []
     asked = [n for n in walk(found.body) if isinstance(n, (ast.If, ast.IfExp)) and found.mentions_row(n.test)]
+    if any(_texts(part) for one in asked for part in (one.body, one.orelse) if isinstance(part, ast.expr)):
+        return []
     return asked if asked and not carries(found.body) and batchable(ctx, found.body) else []
+
+
+def _texts(branch: ast.expr) -> bool:
+    """Whether a branch of a condition gives a string, which no tensor of numbers can be chosen from."""
+    return isinstance(branch, ast.JoinedStr) or (isinstance(branch, ast.Constant) and isinstance(branch.value, str))
 
 
 def _within_another(ctx: Context, node: ast.For) -> bool:
