@@ -19,6 +19,7 @@ from stepscope.check.inference.effects import Effect, Effects
 from stepscope.check.inference.infer import Inference
 from stepscope.check.inference.loops import Loop, Loops
 from stepscope.check.inference.names import Function, Thing
+from stepscope.check.inference.relevance import Relevance
 from stepscope.check.inference.tags import Class, Tag, Value
 from stepscope.check.inference.tracing import Tracing
 from stepscope.check.inference.values import passed
@@ -66,6 +67,7 @@ class Engine:
         self.tracing = Tracing(self.inference)
         self.effects = Effects(self.inference)
         self.chains = DatasetAnalysis(self.inference)
+        self.relevance = Relevance(self.loops, self.tracing, self.chains)
 
 
 class Call(Struct, frozen=True):
@@ -212,17 +214,13 @@ class Context:
         also: Iterable[Span] = (),
         excess: Excess | None = None,
     ) -> Hit:
-        """A report at a node of this file; the rule's severity is the default."""
+        """A report at a node of this file; the rule's severity is the default, and info where the node runs rarely."""
+        spans = tuple(also)
         return Hit(
-            code=self.rule.code,
-            span=self.places.place(node),
-            message=message,
-            confidence=confidence,
-            severity=severity or self.rule.severity,
-            fix=fix,
-            also=tuple(also),
-            excess=excess,
-        )
+            code=self.rule.code, span=self.places.place(node), message=message, confidence=confidence,
+            severity=severity or self.rule.severity, fix=fix, also=spans, excess=excess,
+            often=self.engine.relevance.of(self.module, node, spans, self.rule.code),
+        )  # fmt: skip
 
     def fix(
         self,

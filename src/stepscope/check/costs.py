@@ -49,3 +49,8 @@ def heavy(name: str) -> bool:
     Python.
     """
     return name in READS | DECODES | PARSES | RESIZES | PYTHON or name.startswith(SIGNALS)
+
+
+SECONDS_EACH = frozenset("KER003 KER004 KER005 KER006 OPS001 OPS003 TFF001 TFF002 TFF003 TFF009 TFF011 TFF014".split())
+"""Rules whose pattern costs a tenth of a second or more each time it runs: models loaded or compiled, functions traced,
+graphs that grow."""

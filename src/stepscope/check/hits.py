@@ -51,6 +51,15 @@ class Excess(Struct, frozen=True, kw_only=True):
     """How many times as much."""
 
 
+class Often(Struct, frozen=True):
+    """How often a place runs in one run of the program, where the source says so (``check.inference.relevance``)."""
+
+    runs: int | None = None
+    """Number of runs, or of elements that it runs on; None: the source does not say."""
+    rare: str = ""
+    """Why it costs next to nothing, in words for a reader; "" if it may matter."""
+
+
 class Hit(Struct, frozen=True, kw_only=True):
     """One place that matches a rule's pattern."""
 
@@ -61,8 +70,15 @@ class Hit(Struct, frozen=True, kw_only=True):
     confidence: float
     """Confidence, 0 to 1, that the pattern is present (not that it costs time)."""
     severity: CheckSeverity
+    """Severity where the place runs often enough to matter; ``reported_severity`` is what a check reports."""
+    often: Often = Often()
     fix: FixPlan | None = None
     also: tuple[Span, ...] = ()
     """Other places that belong to the hit: the loop, the called function."""
     excess: Excess | None = None
     """What the pattern multiplies, where the source says by how much."""
+
+    @property
+    def reported_severity(self) -> CheckSeverity:
+        """The severity in a report without a run: info where the place runs rarely."""
+        return "info" if self.often.rare else self.severity

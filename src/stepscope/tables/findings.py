@@ -199,6 +199,8 @@ class Finding(Struct, frozen=True, kw_only=True):
     """Origin. A static finding in a run's report has the cost measured at its lines; a joined one the detector's."""
     related_codes: tuple[str, ...] = ()
     """Codes of rules or detectors that see the same from the other side. For a joined finding: the rules that did."""
+    rare: str = ""
+    """Why a static finding is only info: what it says of how rarely its lines run; "" if they may run often."""
     seen: bool | None = None
     """Flag for a static finding in a run's report: the run saw its lines. Null elsewhere."""
 

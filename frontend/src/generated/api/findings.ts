@@ -39,6 +39,7 @@ export interface Finding {
   does: LineWork | null;
   origin: "joined" | "run" | "static";
   related_codes: string[];
+  rare: string;
   seen: boolean | null;
 }
 

@@ -119,7 +119,7 @@ class CheckServer(LanguageServer):
                 lsp.Diagnostic(
                     range=_span(places, hit.span),
                     message=f"{finding.title}\n{remedy}" if remedy else finding.title,
-                    severity=SEVERITIES.get(hit.severity, lsp.DiagnosticSeverity.Warning),
+                    severity=SEVERITIES.get(hit.reported_severity, lsp.DiagnosticSeverity.Warning),
                     code=hit.code,
                     source="stepscope",
                     related_information=[

@@ -99,6 +99,8 @@ def _excerpt(finding: Finding, lines: Sequence[str], *, color: bool, width: int)
     """The line with what is marked, one around it, the remedy and what a fix would do."""
     place = finding.where[0]
     notes = [f"help: {finding.remedies[0].text}"] if finding.remedies else []
+    if finding.rare:
+        notes.append(f"info: {finding.rare}")
     for remedy in finding.remedies[:1]:
         if remedy.fix:
             option = "--fix" if remedy.safety == "safe" else "--fix --unsafe-fixes"

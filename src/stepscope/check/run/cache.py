@@ -38,7 +38,7 @@ class CachedFile(msgspec.Struct, frozen=True, array_like=True):
     modules: frozenset[str]
     missing: frozenset[str]
     asked: dict[str, str]
-    """Words whose callers were looked for, each with a digest of the files that contain it."""
+    """Words whose callers or importers were looked for, each with a digest of the files that contain it."""
     result: FileResult
 
 
@@ -115,12 +115,12 @@ def states(paths: Iterable[str], entries: Mapping[str, CachedFile]) -> dict[str,
 
 
 def callers(now: Mapping[str, State], words: Iterable[str]) -> dict[str, str]:
-    """For each word, a digest of the names and contents of the files that contain it."""
+    """For each word, a digest of the names and contents of the files that call or import it."""
     wanted = set(words)
     holders: dict[str, list[str]] = {word: [] for word in wanted}
     for path in sorted(now):
         state = now[path]
-        for word in state.facts.called & wanted:
+        for word in (state.facts.called | state.facts.imported) & wanted:
             holders[word].append(f"{path}:{state.digest}")
     return {word: hashlib.sha256("\n".join(held).encode()).hexdigest()[:16] for word, held in holders.items()}
 

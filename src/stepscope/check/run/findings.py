@@ -36,7 +36,7 @@ def finding(rule: Rule, hit: Hit, cells: Cells = PLAIN) -> Finding:
         code=hit.code,
         name=rule.name,
         title=hit.message,
-        severity=hit.severity,
+        severity=hit.reported_severity,
         confidence=hit.confidence,
         symptom=rule.symptom,
         cause=rule.cause,
@@ -44,10 +44,17 @@ def finding(rule: Rule, hit: Hit, cells: Cells = PLAIN) -> Finding:
         exposed_stage=rule.exposed_stage,
         pipeline_stage=rule.pipeline_stage,
         where=(place(hit.span, cells), *(place(s, cells if s.path == hit.span.path else PLAIN) for s in hit.also)),
-        evidence=(Evidence(metric="pattern_speedup", value=rule.speedup, unit="ratio"),),
+        evidence=(Evidence(metric="pattern_speedup", value=rule.speedup, unit="ratio"), *_runs(hit)),
         cost=Cost(ratio=0.0, low=0.0, high=max(0.0, 1.0 - 1.0 / rule.speedup), basis="prior"),
         remedies=(Remedy(id=rule.name, text=rule.remedy, safety=safety, fix=hit.fix.title if hit.fix else ""),),
+        rare=hit.often.rare,
         explanation=hit.fix.behaviour if hit.fix is not None else "",
         origin="static",
         related_codes=rule.related,
     )
+
+
+def _runs(hit: Hit) -> tuple[Evidence, ...]:
+    """How often the place runs, where the source says so."""
+    runs = hit.often.runs
+    return (Evidence(metric="runs", value=runs, unit="count"),) if runs is not None else ()

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from stepscope.check.context import Answers, Call, Context, Engine
 from stepscope.check.hits import Hit, Span
@@ -85,7 +84,7 @@ def check_file(engine: Engine, path: str, todo: Plan) -> FileResult:
         for who, found in _asked(engine, module, todo, failures) if module is not None else ():
             with _Wall(failures, who):
                 for hit in found:
-                    hits.setdefault((hit.code, hit.span), _quiet(engine, hit))
+                    hits.setdefault((hit.code, hit.span), hit)
             if who in failures:
                 questions.forget()
             questions.count()
@@ -98,14 +97,6 @@ def check_file(engine: Engine, path: str, todo: Plan) -> FileResult:
     kept, ignored, unused = suppress.split(ordered, suppress.ignores(source))
     unknown = module is None and bool(source.text.strip())
     return FileResult(path, kept, "", tuple(failures.values()), ignored, unused, not unknown, source.cells)
-
-
-def _quiet(engine: Engine, hit: Hit) -> Hit:
-    """A hit with severity info if it is in a test, or in a loop of a test: there it costs no user time."""
-    places = (hit.span, *hit.also)
-    if hit.severity == "info" or not any(engine.project.is_test(span.path) for span in places):
-        return hit
-    return replace(hit, severity="info")
 
 
 def _asked(engine: Engine, module: Module, todo: Plan, failures: dict[str, str]) -> Iterator[tuple[str, Iterable[Hit]]]:

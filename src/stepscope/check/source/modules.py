@@ -86,7 +86,7 @@ class ModuleDependencies(Struct):
     missing: set[str] = field(default_factory=set)
     """Paths that were looked for and are not files of the project."""
     words: set[str] = field(default_factory=set)
-    """Names whose calls were looked for in all files."""
+    """Names whose calls, or imports, were looked for in all files."""
 
     def add(self, other: ModuleDependencies) -> None:
         """Add the dependencies of another module."""
@@ -123,6 +123,7 @@ class Project:
         self._found: dict[tuple[str, str], tuple[str, tuple[str, ...]]] = {}
         self._given: dict[tuple[str, str], Module | None] = {}
         self._calling: dict[str, list[str]] | None = None
+        self._importing: dict[str, list[str]] | None = None
         self._subclasses: dict[str, set[str]] | None = None
         self._tests: dict[str, bool] = {}
         self.facts: dict[str, texts.Facts] = {}
@@ -137,10 +138,14 @@ class Project:
             known = self._tests[path] = self._looks_like_test(path)
         return known
 
-    def _looks_like_test(self, path: str) -> bool:
+    def inside(self, path: str) -> PurePosixPath:
+        """A path below the folder that was given to check: what lies above it says nothing about the project."""
         whole = PurePosixPath(path)
         roots = [root for root in self.roots if whole.is_relative_to(root)]
-        inside = whole.relative_to(max(roots, key=lambda root: len(root.parts))) if roots else whole
+        return whole.relative_to(max(roots, key=lambda root: len(root.parts))) if roots else whole
+
+    def _looks_like_test(self, path: str) -> bool:
+        inside = self.inside(path)
         if inside.stem in TEST_HELPERS or TEST_FOLDERS & {part.lower() for part in inside.parts[:-1]}:
             return True
         named = inside.stem.startswith("test_") or inside.stem.endswith(("_test", "_tests"))
@@ -244,6 +249,16 @@ class Project:
         modules = [module for path in self._calling.get(word, ()) if (module := self.load(path)) is not None]
         looks.modules.update(module.path for module in modules if module is not asker)
         return [(module, call) for module in modules for call in module.flow.calls.get(word, ())]
+
+    def importers(self, asker: str, word: str) -> tuple[str, ...]:
+        """Paths of other files whose imports name a word: a module, or something in it."""
+        self.looks.setdefault(asker, ModuleDependencies()).words.add(word)
+        if self._importing is None:
+            self._importing = {}
+            for path in self.files:
+                for imported in self.told(path).imported:
+                    self._importing.setdefault(imported, []).append(path)
+        return tuple(path for path in self._importing.get(word, ()) if path != asker)
 
     def subclasses(self, asker: Module, word: str) -> tuple[str, ...]:
         """Names of classes in the project with a base called ``word``, and of their subclasses."""

@@ -81,7 +81,7 @@ def concerned(known: Mapping[str, Facts]) -> frozenset[str]:
         known: all files of a project.
     """
     by_word: dict[str, list[str]] = {}
-    own = {path: _own(path) for path in known}
+    own = {path: own_word(path) for path in known}
     for path, word in own.items():
         by_word.setdefault(word, []).append(path)
     links: dict[str, list[str]] = {path: [] for path in known}
@@ -100,7 +100,7 @@ def concerned(known: Mapping[str, Facts]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _own(path: str) -> str:
+def own_word(path: str) -> str:
     """The word by which imports name a file."""
     pure = PurePosixPath(path)
     return pure.parent.name if pure.stem == "__init__" else pure.stem

@@ -277,6 +277,7 @@ def _measured(view: SessionView, item: StaticHit, heat: Heat) -> Finding | None:
         title=f"{item.hit.message}; this {'takes' if len(item.hit.also) >= PARTS else 'line takes'} "
         f"{format_ratio(heat.ratio)} of the time",
         severity=severity_of(ratio),
+        rare="",
         where=(place, *(_place(view, span) for span in item.hit.also)),
         evidence=(
             Evidence(metric="line_ratio", value=heat.ratio, unit="ratio", threshold=MIN_RATIO),
@@ -303,6 +304,7 @@ def _outside(view: SessionView, item: StaticHit) -> Finding | None:
         title=f"{item.hit.message}; this takes {format_ratio(share)} of the run"
         f"{', outside of the steps' if view.steps is not None else ''}",
         severity=severity_of(cost),
+        rare="",
         exposed_stage="initialization",
         where=(place, *(_place(view, span) for span in item.hit.also)),
         evidence=(

@@ -44,8 +44,8 @@ sources of a few elements (`range(10)`, `from_tensors`); for a handful of casts 
 known to be images; for an `interleave` of one input at a time or of datasets in memory. Cheap functions that work on
 batches, and functions that call a model on a batch, are info: their ops run in parallel themselves. So are functions
 that draw random numbers and do arithmetic, on neither images nor strings (noise on 64 floats: 1.0 to 1.4 times), and
-stateless functions that cost almost nothing, on versions that do not parallelise them. Augmentation that the call
-disables (`preprocess(image, training=False)`) does not count.
+stateless functions that cost almost nothing, or casts for one pass of `evaluate` or `predict`, on versions that do not
+parallelise them. Augmentation that the call disables (`preprocess(image, training=False)`) does not count.
 
 ## Fix and its safety
 Pass `num_parallel_calls=tf.data.AUTOTUNE`. Elements keep their order; random ops draw in another order, so that a run
@@ -72,6 +72,7 @@ from stepscope.check.hits import CheckSeverity, FixPlan, Hit
 from stepscope.check.inference.effects import Effect
 from stepscope.check.inference.names import Function
 from stepscope.check.rule import Rule
+from stepscope.check.source.syntax import last_word
 
 PARALLEL_BY_DEFAULT = (2, 7)
 """First version that parallelises stateless maps (option ``map_parallelization``)."""
@@ -85,6 +86,10 @@ TRIVIAL = frozenset(
     "tensorflow.identity tensorflow.multiply tensorflow.add tensorflow.subtract tensorflow.divide".split()
 )
 """Ops that cost microseconds on an element that is not an image: less than handing it to another thread."""
+CASTS = TRIVIAL | {"tensorflow.image.convert_image_dtype"}
+"""Ops that cost little on an image."""
+ONCE = frozenset({"evaluate", "predict"})
+"""Methods of a model that go through a Dataset once."""
 IMAGES = ("keras.datasets.cifar", "tensorflow_datasets.load")
 """Prefixes of functions that return datasets of images, or may."""
 POSITION = {"map": 1, "map_with_legacy_function": 1, "interleave": 3}
@@ -172,9 +177,20 @@ def _map(ctx: Context, call: Call, function: Function | None) -> tuple[str, Chec
     if light and not effects:
         gain = called - TRIVIAL or len(called) > FEW_CALLS or _images(ctx, call) or _batched(ctx, call)
         return (message, "info") if gain else None
+    if not effects and called - {""} <= CASTS and _one_pass(ctx, call):
+        return message, "info"
     own = light or all(effect.kind == "variable" for effect in effects)
     quick = _batched(ctx, call) or (light and drawn)
     return message, "info" if own and effects and quick else "warning"
+
+
+def _one_pass(ctx: Context, call: Call) -> bool:
+    """Whether the stage's elements are used once: its Dataset is handed to ``evaluate`` or ``predict`` right here."""
+    node: ast.AST = call.node
+    parent = ctx.parent(node)
+    while isinstance(parent, ast.Attribute) or (isinstance(parent, ast.Call) and parent.func is node):
+        node, parent = parent, ctx.parent(parent)
+    return isinstance(parent, ast.Call) and node in parent.args and last_word(parent.func) in ONCE
 
 
 def _images(ctx: Context, call: Call) -> bool:
@@ -208,20 +224,10 @@ def _few(ctx: Context, call: Call) -> bool:
     if call.receiver is None:
         return False
     sources = [chain.source for chain in ctx.chains(call.receiver)]
-    sizes = []
     if sources and all(source.name == "from_tensors" for source in sources):
         return all("repeat" not in chain.names for chain in ctx.chains(call.receiver))
-    for source in sources:
-        if source.call is None or source.name not in ("range", "from_tensor_slices") or not source.call.args:
-            return False
-        first = source.call.args[-1]
-        at = ctx.at(source.module)
-        sizes.append(at.loops.integer(first) if source.name == "range" else _elements(first))
-    return bool(sizes) and all(size is not None and size <= FEW for size in sizes)
-
-
-def _elements(expr: ast.expr) -> int | None:
-    return len(expr.elts) if isinstance(expr, ast.List) else None
+    elements = ctx.engine.relevance.elements(ctx.module, call.receiver)
+    return elements is not None and elements <= FEW
 
 
 def _title(function: Function) -> str:

@@ -55,6 +55,7 @@ from stepscope.check.analyses.idioms import in_test, is_true, makers
 from stepscope.check.context import Call, Context
 from stepscope.check.hits import FixPlan, Hit
 from stepscope.check.inference.names import Function
+from stepscope.check.inference.relevance import is_main
 from stepscope.check.inference.tags import Tag
 from stepscope.check.rule import Rule
 
@@ -106,7 +107,7 @@ def _reads_in_functions(ctx: Context) -> bool:
 def _idle(ctx: Context, switch: ast.Call) -> bool:
     """Whether a script's own switch slows nothing down: neither the script nor what it imports runs compiled steps."""
     parent = ctx.parent(switch)
-    while parent is not None and not (isinstance(parent, ast.If) and _is_main(parent)):
+    while parent is not None and not (isinstance(parent, ast.If) and is_main(parent)):
         parent = ctx.parent(parent)
     if parent is None:
         return False
@@ -186,7 +187,7 @@ def _conditional(ctx: Context, node: ast.AST) -> bool:
     """Whether a condition controls the switch, in its own function or around all its calls."""
     parent = ctx.parent(node)
     while parent is not None:
-        if isinstance(parent, ast.If) and not _is_main(parent):
+        if isinstance(parent, ast.If) and not is_main(parent):
             return True
         if isinstance(parent, (ast.IfExp, ast.Try)):
             return True
@@ -199,15 +200,10 @@ def _conditional(ctx: Context, node: ast.AST) -> bool:
 def _under_if(ctx: Context, node: ast.AST) -> bool:
     parent = ctx.parent(node)
     while parent is not None:
-        if isinstance(parent, ast.If) and not _is_main(parent):
+        if isinstance(parent, ast.If) and not is_main(parent):
             return True
         parent = ctx.parent(parent)
     return False
-
-
-def _is_main(node: ast.If) -> bool:
-    """Whether a condition is ``if __name__ == "__main__":``."""
-    return any(isinstance(part, ast.Name) and part.id == "__name__" for part in ast.walk(node.test))
 
 
 def _needs_python(ctx: Context, model: ast.expr) -> bool:

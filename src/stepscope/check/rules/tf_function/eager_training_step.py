@@ -60,7 +60,8 @@ something that a graph cannot (`.numpy()`, NumPy on tensors, `zip` of tensors, a
 else depends on it: a value that is only printed or kept can be read after the step; when no loop
 repeats it, or one of at most ten iterations; in tests; in methods of classes of another framework, and in functions
 without an optimizer that nothing here calls, because their callers may compile them. It is info in a loop of at most a
-hundred iterations without an optimizer.
+hundred iterations without an optimizer, and in a notebook whose later cells make a tf.function: it shows the slow way
+first.
 
 ## Fix and its safety
 Put the step into its own function and decorate it with `@tf.function`. Print, append and other Python side effects then
@@ -80,10 +81,10 @@ import ast
 from collections.abc import Iterator
 
 from stepscope.check.analyses.graphable import fails, keeps_results, postponable
-from stepscope.check.analyses.idioms import hot, in_test, iterated, may_be_compiled, over_dataset, own_calls
+from stepscope.check.analyses.idioms import hot, in_test, iterated, makers, may_be_compiled, over_dataset, own_calls
 from stepscope.check.analyses.repeats import offered
 from stepscope.check.context import Context
-from stepscope.check.hits import FixPlan, Hit
+from stepscope.check.hits import CheckSeverity, FixPlan, Hit
 from stepscope.check.inference.loops import Loop
 from stepscope.check.inference.tags import Tag
 from stepscope.check.rule import Rule
@@ -132,11 +133,32 @@ def _tape(ctx: Context, node: ast.With) -> Iterator[Hit]:
     yield ctx.hit(
         node,
         f"{step} runs op by op: its GradientTape is not in a tf.function{_later_text(ctx, later)}",
-        severity="info" if few and not updates else "error" if updates and not later else "warning",
+        severity=_severity(ctx, node, urgent=updates and not later, few=few and not updates),
         confidence=0.9 if updates and not later else 0.75,
         also=[ctx.places.loop_span(loops[0])],
         fix=_decorate(ctx, node) if updates and loops[0].via else None,
     )
+
+
+def _severity(ctx: Context, node: ast.With, *, urgent: bool, few: bool) -> CheckSeverity:
+    """Level of a tape; info in a notebook whose later cells show the remedy: it teaches the slow way first."""
+    if few or (ctx.enclosing(node) is None and _taught_later(ctx, node)):
+        return "info"
+    return "error" if urgent else "warning"
+
+
+def _taught_later(ctx: Context, node: ast.With) -> bool:
+    """Whether a later cell of the notebook makes a tf.function."""
+    cells = ctx.module.source.cells
+    cell, _ = cells.at(node.lineno)
+    later = (made for made in makers(ctx) if cells.at(getattr(made, "lineno", 0))[0] > cell > 0)
+    return any(_makes_graph(ctx, made) for made in later)
+
+
+def _makes_graph(ctx: Context, made: ast.AST) -> bool:
+    if isinstance(made, ast.FunctionDef):
+        return ctx.functions.graph_decorator(ctx.engine.names.function(ctx.module, made)) is not None
+    return isinstance(made, ast.Call) and ctx.name(made.func) == "tensorflow.function"
 
 
 def _later_text(ctx: Context, reads: tuple[ast.AST, ...]) -> str:
