@@ -43,6 +43,8 @@ class CheckReport(Struct, frozen=True, kw_only=True):
     """Number silenced by comments or by settings for single files."""
     fixed: int = 0
     """Number repaired by ``--fix``, which are no longer among the findings."""
+    infos: int = 0
+    """Number of infos that are not among the findings, because ``--show-info`` was not given."""
     known: int = 0
     """Number omitted because they are in the baseline."""
     diagnostics: tuple[Diagnostic, ...] = ()

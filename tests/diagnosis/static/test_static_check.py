@@ -149,7 +149,7 @@ def test_a_report_says_what_only_the_source_shows() -> None:
     said = report.source_check
     assert isinstance(said, SourceCheck)
     assert (said.tensorflow, said.files, said.lines, said.not_shown, said.left_out) == ("2.21", 1, 11, 0, ())
-    assert said.command == "stepscope check train.py"
+    assert said.command == "stepscope check --show-info train.py"
     (finding,) = said.findings
     assert (finding.code, finding.severity, finding.seen, finding.origin) == ("TFD001", "info", False, "static")
     assert (finding.where[0].file, finding.where[0].line) == ("train.py", 9)
@@ -171,8 +171,8 @@ def test_the_command_names_files_or_the_folder_around_them() -> None:
     said = analyze.report_of(made.session()).source_check
     assert said is not None
     found = said.findings
-    assert command(result.target, found) == "stepscope check --target-version 2.15 models"
-    assert command(result.target, found[:1]) == "stepscope check --target-version 2.15 'models/a x.py'"
+    assert command(result.target, found) == "stepscope check --show-info --target-version 2.15 models"
+    assert command(result.target, found[:1]) == "stepscope check --show-info --target-version 2.15 'models/a x.py'"
     assert command(versions.Target(), ()) == ""
 
 

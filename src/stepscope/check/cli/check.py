@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stepscope.tables.errors import CheckError
+from stepscope.tables.errors import CheckError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from stepscope.check.run.run import FileResult
     from stepscope.check.use_cases.check import Options
     from stepscope.tables.check_report import CheckReport
     from stepscope.tables.findings import Diagnostic
@@ -28,16 +29,29 @@ NOT_ANALYSED = 3
 """Exit code of --fail-unanalysed: nothing was found, but not everything was looked at."""
 CANNOT = 2
 """Exit code when files could not be written."""
+SEVERITIES = ("error", "warning", "info", "never")
+"""Values of --fail-on."""
 FORMATS = ("text", "full", "concise", "json", "sarif", "github", "gitlab")
 
 
 @click.command(short_help="Check sources for slow code.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
-    "--select", multiple=True, metavar="CODE", help="Run only rules whose code starts with CODE (repeatable)."
+    "--select", multiple=True, metavar="CODES", help="Run only rules whose code starts with one of CODES: TFD,KER001."
 )
-@click.option("--ignore", multiple=True, metavar="CODE", help="Skip rules whose code starts with CODE (repeatable).")
-@click.option("--exclude", multiple=True, metavar="PATTERN", help="Skip matching files and folders (repeatable).")
+@click.option("--ignore", multiple=True, metavar="CODES", help="Skip rules whose code starts with one of CODES.")
+@click.option(
+    "--exclude", multiple=True, metavar="PATTERNS", help="Skip matching files and folders, also those that are named."
+)
+@click.option(
+    "--stdin-filename", default="", metavar="PATH", help="With the path '-': the file whose content standard input is."
+)
+@click.option("--show-info", is_flag=True, help="Show infos too: what is worth knowing, or runs rarely.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(SEVERITIES),
+    help="Exit with 1 for findings of this severity and above (default: warning). info implies --show-info.",
+)
 @click.option(
     "--target-version",
     default="",
@@ -74,7 +88,10 @@ def check(
     output: Path | None,
     baseline: Path | None,
     write_baseline: Path | None,
+    stdin_filename: str,
+    fail_on: str | None,
     *,
+    show_info: bool,
     fail_unanalysed: bool,
     no_cache: bool,
     fix: bool,
@@ -83,30 +100,38 @@ def check(
 ) -> int:
     """Check Python files, notebooks and folders (default: the current one) for slow code, without running them.
 
-    Exit code: 0 if nothing was found (or everything was fixed), 1 if something was found, 2 if the check failed.
-    With --diff: 1 if something would change. Files that no rule knows are named; with --fail-unanalysed the exit
-    code is then 3 instead of 0.
+    Exit code: 0 if no error or warning was found (or all were fixed), 1 if one was (--fail-on sets the severity), 2 if
+    the check failed. With --diff: 1 if something would change. Files that no rule knows are named; with
+    --fail-unanalysed the exit code is then 3 instead of 0. The path '-' is standard input.
     """
     from stepscope.check.use_cases import check as use_case
 
     options = use_case.Options(
         paths=paths or (Path(),),
-        select=select,
-        ignore=ignore,
-        exclude=exclude,
+        select=_words(select),
+        ignore=_words(ignore),
+        exclude=_words(exclude),
         target_version=target_version,
         baseline=baseline,
         cache=not no_cache,
+        show_info=show_info or None,
+        fail_on=fail_on or "",
     )
+    if Path("-") in paths:
+        if paths != (Path("-"),) or fix:
+            raise UsageError("standard input ('-') is checked alone, and not fixed; --diff shows the changes")
+        options = use_case.of_text(options, stdin_filename or "stdin.py", sys.stdin.buffer.read())
     with _uncollected():
         if write_baseline is not None:
-            count = use_case.write_baseline(write_baseline, use_case.check(options).report)
+            count = use_case.write_baseline(write_baseline, options)
             click.echo(f"{write_baseline}: {count} findings recorded as known", err=True)
             return 0
         if not (fix or diff):
-            report = use_case.check(options).report
-            _show(report, format_, output)
-            return FOUND if report.findings else NOT_ANALYSED if fail_unanalysed and report.not_analysed else 0
+            done = use_case.check(options)
+            _show(done.report, format_, output, done.results)
+            if use_case.fails(options, done.report):
+                return FOUND
+            return NOT_ANALYSED if fail_unanalysed and done.report.not_analysed and not done.report.findings else 0
         return _fix(options, format_, output, unsafe=unsafe_fixes, only_show=diff)
 
 
@@ -128,6 +153,7 @@ def _uncollected() -> Iterator[None]:
 
 def _fix(options: Options, format_: str, output: Path | None, *, unsafe: bool, only_show: bool) -> int:
     """Fix, or show what would be fixed; return the exit code."""
+    from stepscope.check.use_cases import check as use_case
     from stepscope.check.use_cases import check_fix
 
     run = check_fix.fix(options, unsafe=unsafe)
@@ -142,15 +168,20 @@ def _fix(options: Options, format_: str, output: Path | None, *, unsafe: bool, o
     _say(_notes(failed))
     report = check_fix.report(options, run)
     _show(report, format_, output)
-    return CANNOT if failed else FOUND if report.findings else 0
+    return CANNOT if failed else FOUND if use_case.fails(options, report) else 0
 
 
-def _show(report: CheckReport, format_: str, output: Path | None) -> None:
+def _words(given: Iterable[str]) -> tuple[str, ...]:
+    """The parts of repeated options, each of which may be a list with commas."""
+    return tuple(word.strip() for text in given for word in text.split(",") if word.strip())
+
+
+def _show(report: CheckReport, format_: str, output: Path | None, results: Iterable[FileResult] = ()) -> None:
     """Write the report in the requested format, with notes and summary on stderr."""
     from stepscope.check.use_cases import check_output
 
     if format_ in check_output.MACHINES:
-        text = check_output.MACHINES[format_](report)
+        text = check_output.MACHINES[format_](report, results)
     else:
         terminal = output is None and sys.stdout.isatty()
         text = check_output.text(
@@ -161,8 +192,7 @@ def _show(report: CheckReport, format_: str, output: Path | None) -> None:
         )
     _write(text, output)
     _say(_notes(report.diagnostics))
-    if format_ not in check_output.MACHINES:
-        _say([check_output.summary(report)])
+    _say([check_output.summary(report)])
 
 
 def _notes(notes: Iterable[Diagnostic]) -> list[str]:

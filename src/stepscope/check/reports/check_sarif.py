@@ -7,9 +7,12 @@ location.
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -21,6 +24,8 @@ from stepscope.tables.place import Place
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 ROOT = "%SRCROOT%"
+FINGERPRINT = "stepscopeFinding/v1"
+"""Name of the fingerprint; a new way to make it gets a new version."""
 Json = dict[str, object]
 
 
@@ -35,13 +40,25 @@ class RuleText(Struct, frozen=True, kw_only=True):
     """Markdown; its first paragraph is the description."""
 
 
-def render(report: CheckReport, rules: Sequence[RuleText], root: Path) -> str:
+class Replacement(Struct, frozen=True):
+    """One edit of a fix: the text between two places, each a line and a column from 1, is replaced."""
+
+    start: tuple[int, int]
+    end: tuple[int, int]
+    text: str
+
+
+Fixes = Mapping[Finding, Sequence[Replacement]]
+
+
+def render(report: CheckReport, rules: Sequence[RuleText], root: Path, fixes: Fixes = MappingProxyType({})) -> str:
     """A log with one run, as JSON text that ends in a newline.
 
     Args:
         report: what was found.
-        rules: those that were run, sorted by code.
+        rules: those that have findings, sorted by code.
         root: the folder that relative paths start from.
+        fixes: edits of the findings that have some.
     """
     places = {rule.code: number for number, rule in enumerate(rules)}
     run: Json = {
@@ -56,7 +73,7 @@ def render(report: CheckReport, rules: Sequence[RuleText], root: Path) -> str:
                 "toolExecutionNotifications": [_notification(note) for note in report.diagnostics],
             }
         ],
-        "results": [_result(finding, places, root) for finding in report.findings],
+        "results": _results(report.findings, places, root, fixes),
         "properties": {"tensorflow": report.target.tensorflow, "versionSource": report.target.source},
     }
     log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
@@ -73,6 +90,37 @@ def _rule(rule: RuleText) -> Json:
         "defaultConfiguration": {"level": LEVELS[rule.severity]},
         "properties": {"tags": ["performance"], "remedy": rule.remedy},
     }
+
+
+def _results(findings: Sequence[Finding], rules: dict[str, int], root: Path, fixes: Fixes) -> list[Json]:
+    """All results, with fingerprints that stay when lines move: findings that are alike are numbered."""
+    seen: Counter[str] = Counter()
+    made = []
+    for finding in findings:
+        place = finding.where[0]
+        key = "\n".join((finding.code, place.file, str(place.cell), place.function, finding.title))
+        seen[key] += 1
+        result = _result(finding, rules, root)
+        mark = hashlib.sha256(f"{key}\n{seen[key]}".encode()).hexdigest()
+        result["partialFingerprints"] = {FINGERPRINT: mark}
+        if edits := fixes.get(finding):
+            result["fixes"] = [_change(finding, edits, root)]
+        made.append(result)
+    return made
+
+
+def _change(finding: Finding, edits: Sequence[Replacement], root: Path) -> Json:
+    replacements: list[Json] = [
+        {
+            "deletedRegion": dict(
+                zip(("startLine", "startColumn", "endLine", "endColumn"), (*edit.start, *edit.end), strict=True)
+            ),
+            "insertedContent": {"text": edit.text},
+        }
+        for edit in edits
+    ]
+    change: Json = {"artifactLocation": _artifact(finding.where[0], root), "replacements": replacements}
+    return {"description": {"text": f"{_fix(finding)}. {finding.explanation}"}, "artifactChanges": [change]}
 
 
 def _result(finding: Finding, rules: dict[str, int], root: Path) -> Json:
@@ -99,15 +147,17 @@ def _fix(finding: Finding) -> str:
     return finding.remedies[0].fix if finding.remedies else ""
 
 
-def _location(place: Place, root: Path) -> Json:
+def _artifact(place: Place, root: Path) -> Json:
     path = Path(place.file)
     if not path.is_absolute():
-        artifact: Json = {"uri": quote(path.as_posix()), "uriBaseId": ROOT}
-    elif path.is_relative_to(root):
-        artifact = {"uri": quote(path.relative_to(root).as_posix()), "uriBaseId": ROOT}
-    else:
-        artifact = {"uri": path.as_uri()}
-    physical: Json = {"artifactLocation": artifact}
+        return {"uri": quote(path.as_posix()), "uriBaseId": ROOT}
+    if path.is_relative_to(root):
+        return {"uri": quote(path.relative_to(root).as_posix()), "uriBaseId": ROOT}
+    return {"uri": path.as_uri()}
+
+
+def _location(place: Place, root: Path) -> Json:
+    physical: Json = {"artifactLocation": _artifact(place, root)}
     location: Json = {"physicalLocation": physical}
     if place.cell is not None:
         location["logicalLocations"] = [{"name": f"cell {place.cell}", "kind": "member"}]

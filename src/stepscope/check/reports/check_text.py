@@ -52,11 +52,12 @@ def summary(report: CheckReport) -> str:
     counts = Counter(finding.severity for finding in report.findings)
     found = ", ".join(_count(counts[word], word) for word in ("error", "warning", "info") if counts[word])
     extra = ((report.fixed, "fixed"), (report.ignored, "ignored"), (report.known, "known"))
+    infos = f"; {report.infos} info with --show-info" if report.infos else ""
     hidden = "".join(f", {number} {word}" for number, word in extra if number)
     nothing = "nothing left" if report.fixed else "nothing found"
     target = f"TensorFlow {report.target.tensorflow} ({report.target.source})"
     files = _count(report.files - len(report.not_analysed), "file")
-    first = f"checked {files} for {target}: {found or nothing}{hidden}"
+    first = f"checked {files} for {target}: {found or nothing}{hidden}{infos}"
     if report.not_analysed:
         every = len(report.not_analysed) == report.files and not found
         first = _not_analysed(report) if every else f"{first}; {_not_analysed(report)}"

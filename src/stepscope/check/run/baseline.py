@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from stepscope.tables.errors import CheckError
@@ -36,8 +36,8 @@ def write(path: Path, findings: Iterable[Finding]) -> int:
     return len(rows)
 
 
-def read(path: Path) -> Counter[str]:
-    """Number of known findings for each key.
+def read(path: Path, files: Collection[str], codes: Collection[str]) -> Counter[str]:
+    """Number of known findings for each key, of these files and rules, and of files that are gone.
 
     Raises:
         CheckError: the file is missing or not a baseline.
@@ -46,15 +46,16 @@ def read(path: Path) -> Counter[str]:
         data = json.loads(path.read_text("utf-8"))
         if data["schema"] != SCHEMA:
             raise CheckError(f"the baseline {path} has schema {data['schema']!r}; expected {SCHEMA!r}")
-        return Counter(str(row["key"]) for row in data["known"])
+        rows = [row for row in data["known"] if row["file"] in files or not Path(row["file"]).exists()]
+        return Counter(str(row["key"]) for row in rows if row["code"] in codes)
     except OSError as error:
         raise CheckError(f"the baseline {path} cannot be read: {error.strerror}; make one: --write-baseline") from error
     except (ValueError, KeyError, TypeError) as error:
         raise CheckError(f"{path} is not a baseline: {error!r}") from error
 
 
-def new(findings: Iterable[Finding], known: Counter[str]) -> tuple[tuple[Finding, ...], int]:
-    """The findings that are not known, and the number of known ones."""
+def new(findings: Iterable[Finding], known: Counter[str]) -> tuple[tuple[Finding, ...], int, int]:
+    """The findings that are not known, the number of known ones, and of known ones that are no longer found."""
     left = known.copy()
     fresh = []
     hidden = 0
@@ -64,4 +65,4 @@ def new(findings: Iterable[Finding], known: Counter[str]) -> tuple[tuple[Finding
             hidden += 1
         else:
             fresh.append(finding)
-    return tuple(fresh), hidden
+    return tuple(fresh), hidden, left.total()

@@ -28,6 +28,7 @@ class Plan:
     """
 
     def __init__(self, rules: Sequence[Rule], version: tuple[int, int]) -> None:
+        self.codes = frozenset(rule.code for rule in rules)
         self.nodes: list[tuple[Rule, OnNode]] = []
         self.files: list[tuple[Rule, OnFile]] = []
         self.words: set[str] = set()

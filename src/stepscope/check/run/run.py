@@ -67,6 +67,8 @@ class FileResult(Struct, frozen=True):
     """Flag: false if no rule can concern the code: no package that rules know reaches it."""
     cells: Cells = field(default_factory=Cells)
     """Cells of a notebook."""
+    named: tuple[tuple[int, str], ...] = ()
+    """Line and code of each code that a comment silences."""
 
 
 def check_file(engine: Engine, path: str, todo: Plan) -> FileResult:
@@ -94,9 +96,11 @@ def check_file(engine: Engine, path: str, todo: Plan) -> FileResult:
     finally:
         questions.until = math.inf
     ordered = sorted(hits.values(), key=lambda h: (h.span.line, h.span.column, h.code))
-    kept, ignored, unused = suppress.split(ordered, suppress.ignores(source))
+    comments = suppress.ignores(source, todo.codes)
+    kept, ignored, unused = suppress.split(ordered, comments)
+    named = tuple((comment.line, code) for comment in comments for code in comment.codes)
     unknown = module is None and bool(source.text.strip())
-    return FileResult(path, kept, "", tuple(failures.values()), ignored, unused, not unknown, source.cells)
+    return FileResult(path, kept, "", tuple(failures.values()), ignored, unused, not unknown, source.cells, named)
 
 
 def _asked(engine: Engine, module: Module, todo: Plan, failures: dict[str, str]) -> Iterator[tuple[str, Iterable[Hit]]]:

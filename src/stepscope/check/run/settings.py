@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -24,6 +25,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     exclude: tuple[str, ...] = ()
     """Patterns of paths below the checked folder, or of names."""
     target_version: str = ""
+    show_info: bool = False
+    fail_on: Literal["error", "warning", "info", "never", ""] = ""
     baseline: str = ""
     """Path of the baseline file, relative to the folder of pyproject.toml."""
     per_file_ignores: dict[str, tuple[str, ...]] = {}

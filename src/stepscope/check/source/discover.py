@@ -26,7 +26,7 @@ def discover(
     """The files to check, sorted and without repeats.
 
     Args:
-        paths: files (accepted whatever their name) and folders.
+        paths: files (whatever their name, unless excluded) and folders.
         exclude: patterns of paths below a folder, or of folder names: ``examples/old``, ``*_pb2.py``.
         leave_out: folders not to enter, and links to files not to follow.
     """
@@ -35,7 +35,7 @@ def discover(
     for path in paths:
         if path.is_dir():
             found.update(dict.fromkeys(_walk(path, patterns, leave_out)))
-        else:
+        elif not any(_excluded(part, patterns) for part in (path, *path.parents)):
             found[path] = None
     return sorted(found)
 

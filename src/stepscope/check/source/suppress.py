@@ -1,11 +1,15 @@
-"""Comments that silence a report: ``# stepscope: ignore[TFD001]`` on its line, ``ignore-file[...]`` anywhere."""
+"""Comments that silence a report: ``# stepscope: ignore[TFD001]`` or ``# noqa: TFD001`` on its line,
+``ignore-file[...]`` anywhere.
+
+A ``noqa`` without codes is other tools': it silences nothing here.
+"""
 
 from __future__ import annotations
 
 import io
 import re
 import tokenize
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from msgspec import Struct
 
@@ -16,12 +20,25 @@ COMMENT = re.compile(r"#\s*stepscope:\s*(?P<kind>ignore-file|ignore)\b\s*(?:\[(?
 """Pattern of such a comment; ``codes``: the text between its brackets."""
 
 
+NOQA = re.compile(r"#\s*noqa\s*:\s*(?P<codes>[A-Z]+\d+(?:[,\s]+[A-Z]+\d+)*)", re.IGNORECASE)
+"""Pattern of a comment that several linters read."""
+
+
 class Ignore(Struct, frozen=True):
     """A comment that silences codes; with no ``codes``, all of them."""
 
     line: int
     whole_file: bool
     codes: tuple[str, ...]
+    noqa: bool = False
+
+    @property
+    def text(self) -> str:
+        """The comment in its normal form, for messages."""
+        if self.noqa:
+            return f"noqa: {', '.join(self.codes)}"
+        codes = f"[{', '.join(self.codes)}]" if self.codes else ""
+        return f"stepscope: ignore{'-file' if self.whole_file else ''}{codes}"
 
     def covers(self, hit: Hit) -> bool:
         """Whether the comment silences a hit: it is on the hit's first or last line."""
@@ -29,15 +46,20 @@ class Ignore(Struct, frozen=True):
         return there and (not self.codes or hit.code in self.codes)
 
 
-def ignores(source: Source) -> tuple[Ignore, ...]:
-    """The comments of a file. Lookalikes inside strings do not count."""
-    if "stepscope:" not in source.text:
+def ignores(source: Source, rules: Container[str]) -> tuple[Ignore, ...]:
+    """The comments of a file. Lookalikes inside strings do not count, nor does a ``noqa`` for other tools' codes."""
+    if "stepscope:" not in source.text and "noqa" not in source.text.lower():
         return ()
     found = []
     try:
         for token in tokenize.generate_tokens(io.StringIO(source.text).readline):
-            match = COMMENT.search(token.string) if token.type == tokenize.COMMENT else None
-            if match:
+            if token.type != tokenize.COMMENT:
+                continue
+            if match := NOQA.search(token.string):
+                named = re.split(r"[,\s]+", match["codes"].upper())
+                if codes := tuple(code for code in named if code in rules):
+                    found.append(Ignore(token.start[0], whole_file=False, codes=codes, noqa=True))
+            if match := COMMENT.search(token.string):
                 codes = tuple(c.strip().upper() for c in (match["codes"] or "").split(",") if c.strip())
                 found.append(Ignore(token.start[0], match["kind"] == "ignore-file", codes))
     except (tokenize.TokenError, SyntaxError, IndentationError):

@@ -20,6 +20,9 @@ from stepscope.tables.check_report import CheckedFor, CheckReport
 from stepscope.tables.errors import CheckError, UsageError
 from stepscope.tables.findings import Diagnostic, Finding
 
+_ORDER = ("error", "warning", "info")
+_CODES = frozenset(rule.code for rule in ALL)
+
 
 class Options(Struct, frozen=True, kw_only=True):
     """What is checked and how; unset options come from the project's settings."""
@@ -35,6 +38,10 @@ class Options(Struct, frozen=True, kw_only=True):
     """Reuse results of unchanged files from the last check, and store new results."""
     only: tuple[str, ...] = ()
     """Files whose findings are reported; other files are only read for context. Empty: all."""
+    show_info: bool | None = True
+    """Whether infos are findings of the report, or only counted; None: as the settings say."""
+    fail_on: str = ""
+    """Severity from which findings make a check fail: error, warning, info, never; "": as the settings say."""
     overlay: Mapping[str, bytes] = field(default_factory=dict)
     """Unsaved content of files by path, from an editor."""
 
@@ -53,7 +60,7 @@ def check(options: Options) -> CheckOutcome:
         CheckError: a path does not exist, or settings, a code, a version or the baseline are invalid.
         UsageError: a path is a session, or lies in one.
     """
-    missing = [path for path in options.paths if not path.exists() and str(path) not in options.overlay]
+    missing = [path for path in options.paths if not path.exists() and path.as_posix() not in options.overlay]
     if missing:
         raise CheckError(f"{missing[0]} does not exist")
     refuse_sessions((*options.paths, *map(Path, options.only)))
@@ -76,19 +83,57 @@ def check(options: Options) -> CheckOutcome:
     results = tuple(_without(project, home, result) for result in raw)
     found = [finding for result in results for finding in _findings(result)]
     known = options.baseline or (home / project.baseline if project.baseline and home is not None else None)
-    left, hidden = baseline.new(found, baseline.read(known)) if known is not None else (tuple(found), 0)
+    left, hidden, gone = _new(found, known, every, job.codes)
+    infos = _infos(options, project)
+    shown = tuple(finding for finding in left if infos or finding.severity != "info")
+    notes = [note for result in results for note in _notes(result, rules)]
+    if gone and known is not None and not (options.only or options.overlay):
+        notes.append(_stale(known, gone))
     report = CheckReport(
         version=__version__,
         target=CheckedFor(tensorflow=".".join(map(str, target.tensorflow)), keras=target.keras, source=target.source),
         files=len(files),
         not_analysed=tuple(result.path for result in results if not result.analysed and not result.skipped),
         rules=tuple(rule.code for rule in rules),
-        findings=left,
+        findings=shown,
+        infos=len(left) - len(shown),
         ignored=sum(result.ignored for result in results),
         known=hidden,
-        diagnostics=tuple(note for result in results for note in _notes(result, rules)),
+        diagnostics=tuple(notes),
     )
     return CheckOutcome(report=report, results=results)
+
+
+def of_text(options: Options, name: str, text: bytes) -> Options:
+    """The options to check a text as the content of a file, of which only the name need exist."""
+    path = Path(name)
+    return replace(options, paths=(path,), only=(path.as_posix(),), overlay={path.as_posix(): text})
+
+
+def fails(options: Options, report: CheckReport) -> bool:
+    """Whether a report has a finding of the severity from which a check fails, by default warning."""
+    least = options.fail_on or settings.load(options.paths[0])[0].fail_on or "warning"
+    severities = _ORDER[: _ORDER.index(least) + 1] if least in _ORDER else ()
+    return any(finding.severity in severities for finding in report.findings)
+
+
+def _new(
+    found: list[Finding], known: Path | None, files: Iterable[str], codes: tuple[str, ...]
+) -> tuple[tuple[Finding, ...], int, int]:
+    """The findings that no baseline knows, the number of known ones, and of known ones that are gone."""
+    return baseline.new(found, baseline.read(known, set(files), codes)) if known is not None else (tuple(found), 0, 0)
+
+
+def _infos(options: Options, project: settings.Settings) -> bool:
+    """Whether infos are shown; a check that fails on them shows them."""
+    if "info" in (options.fail_on, "" if options.fail_on else project.fail_on):
+        return True
+    return project.show_info if options.show_info is None else options.show_info
+
+
+def _stale(known: Path, gone: int) -> Diagnostic:
+    what = "1 finding in it is" if gone == 1 else f"{gone} findings in it are"
+    return Diagnostic(code="DX074", text=f"{known}: {what} gone; write it again: --write-baseline {known}")
 
 
 def refuse_sessions(paths: Iterable[Path]) -> None:
@@ -124,13 +169,13 @@ def _cached(job: work.FilesToCheck, options: Options) -> tuple[run.FileResult, .
     return tuple(entries[path].result for path in job.files)
 
 
-def write_baseline(path: Path, report: CheckReport) -> int:
-    """Write the findings of a report as a baseline; return their number.
+def write_baseline(path: Path, options: Options) -> int:
+    """Check files, and write all findings, also infos, as a baseline; return their number.
 
     Raises:
-        CheckError: the file cannot be written.
+        CheckError: as ``check``, or the file cannot be written.
     """
-    return baseline.write(path, report.findings)
+    return baseline.write(path, check(replace(options, show_info=True)).report.findings)
 
 
 def encode(report: CheckReport) -> str:
@@ -204,9 +249,12 @@ def _notes(result: run.FileResult, rules: Iterable[Rule]) -> list[Diagnostic]:
     notes = [Diagnostic(code="DX070", text=f"{result.path}: skipped: {result.skipped}")] if result.skipped else []
     notes += [Diagnostic(code="DX071", text=f"{result.path}: a rule failed: {failure}") for failure in result.failures]
     ran = {rule.code for rule in rules}
+    for line, code in result.named:
+        if code not in _CODES:
+            text = f"{result.path}:{line}: stepscope: ignore[{code}] names no rule; list all: stepscope rule"
+            notes.append(Diagnostic(code="DX072", text=text))
     for ignore in result.unused:
         if set(ignore.codes) <= ran or not ignore.codes:
-            codes = f"[{', '.join(ignore.codes)}]" if ignore.codes else ""
-            text = f"{result.path}:{ignore.line}: stepscope: ignore{codes} has no effect; remove it"
+            text = f"{result.path}:{ignore.line}: {ignore.text} has no effect; remove it"
             notes.append(Diagnostic(code="DX072", text=text))
     return notes

@@ -132,7 +132,7 @@ def command(target: versions.Target, found: Sequence[Finding]) -> str:
         return ""
     if len(files) > MAX_NAMED:
         files = [os.path.commonpath(files) or "."] if len({f.startswith("/") for f in files}) == 1 else ["."]
-    return shlex.join(["stepscope", "check", *_version(target), *files])
+    return shlex.join(["stepscope", "check", "--show-info", *_version(target), *files])
 
 
 def _edit(target: versions.Target, hit: Hit, file: str) -> str | None:
@@ -140,6 +140,7 @@ def _edit(target: versions.Target, hit: Hit, file: str) -> str | None:
     if hit.fix is None:
         return None
     look = [] if hit.fix.safety == "safe" else ["--unsafe-fixes"]
+    look += ["--show-info"] if hit.reported_severity == "info" else []
     return shlex.join(["stepscope", "check", "--diff", *look, *_version(target), "--select", hit.code, file])
 
 
