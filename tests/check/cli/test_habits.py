@@ -169,3 +169,17 @@ def test_sarif(project: Path) -> None:
     (moved,) = json.loads(call(".", "--format", "sarif").stdout)["runs"][0]["results"]
     assert moved["partialFingerprints"] == result["partialFingerprints"]
     assert moved["locations"] != result["locations"]
+
+
+def test_notebooks_name_cell_and_line(project: Path) -> None:
+    """In notices and in the log of fixes; a cell that is no Python hides no finding of the others."""
+    cells = ["x = 1\n", "%cd /tmp\n" + WARNING, "def broken(:\n", "y = 2  # stepscope: ignore[TFD999]\n"]
+    book = json.dumps({"cells": [{"cell_type": "code", "source": cell} for cell in cells]})
+    (project / "n.ipynb").write_text(book)
+    done = call("n.ipynb")
+    assert done.stdout.startswith("n.ipynb:cell 2:4:6: TFD001")
+    assert "DX070 n.ipynb:cell 3:1: left out: not valid Python 3 (" in done.stderr
+    assert "DX072 n.ipynb:cell 4:1: stepscope: ignore[TFD999] names no rule" in done.stderr
+    assert "would fix n.ipynb:cell 2:4: TFD001" in call("n.ipynb", "--diff", "--unsafe-fixes").stderr
+    assert "fixed n.ipynb:cell 2:4: TFD001" in call("n.ipynb", "--fix", "--unsafe-fixes").stderr
+    assert [c["source"] for c in json.loads((project / "n.ipynb").read_text())["cells"]][2] == cells[2]

@@ -10,7 +10,7 @@ import pytest
 from stepscope.check.run import cache, work
 from stepscope.check.source import notebook
 from stepscope.check.source.modules import Project
-from stepscope.check.source.source import MAX_BYTES, code, read
+from stepscope.check.source.source import MAX_BYTES, SkippedError, code, read
 from stepscope.check.source.versions import Target
 
 SOURCE = ["import tensorflow as tf\n", "%matplotlib inline\n", "class Net(tf.keras.Model):\n", "    pass\n"]
@@ -83,3 +83,51 @@ def test_too_much_code_is_skipped() -> None:
     with pytest.raises(ValueError, match="no cells"):
         notebook.cells(b"{}")
     assert read("b.ipynb", book("")).tree.body
+
+
+def cells_of(*sources: str) -> bytes:
+    """A notebook of these code cells."""
+    return json.dumps({"cells": [{"cell_type": "code", "source": source} for source in sources]}).encode()
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "!cmd --a \\\n    --b \\\n    --c\nx = 1",
+        "%timeit \\\n    f(x)\nx = 1",
+        "x = !ls \\\n    -l\ny = 1",
+        "if y:\n    !cmd \\\n        --b\n    z = 1",
+        "pip install -q tensorflow\nx = 1",
+        "  pip install \\\n   keras\n",
+        " x = 1\n y = 2",
+        "\n  if y:\n      z = 2\n",
+    ],
+)
+def test_cells_that_run_in_jupyter(cell: str) -> None:
+    """Magics with continuations, a bare pip, indented cells: read as Python, line for line."""
+    source = read("a.ipynb", cells_of("y = 0", cell, "after = 1"))
+    assert source.left_out == ()
+    assert source.cells.starts == (1, 2, 3 + cell.count("\n"))
+    assert source.tree.body[-1].lineno == source.cells.starts[2]
+
+
+@pytest.mark.parametrize(
+    "line", ["pip = install", "pip.install(x)", "conda_list = 1", "x = 3  # pip install y", "a = b % c \\\n  + 1"]
+)
+def test_python_that_looks_like_a_command(line: str) -> None:
+    """It stays as it is."""
+    assert notebook.cells(cells_of(line))[0].text == f"{line}\n"
+
+
+def test_a_cell_that_is_not_python_is_left_out() -> None:
+    """The others are read, on their own lines; if none is left the file is skipped, by cell and line."""
+    source = read("a.ipynb", cells_of("x = 1", "def broken(:\n    pass", "z = 3"))
+    assert [(cell.number, cell.line) for cell in source.left_out] == [(2, 1)]
+    assert [(source.cells.at(node.lineno)) for node in source.tree.body] == [(1, 1), (3, 1)]
+    with pytest.raises(SkippedError, match=r"not valid Python 3 \(cell 1, line 2: "):
+        read("a.ipynb", cells_of("x =\\\n )"))
+
+
+def test_cells_that_are_python_together() -> None:
+    """A bracket that the next cell closes is left to the parser of the whole."""
+    assert read("a.ipynb", cells_of("x = (1,", "2)")).left_out == ()

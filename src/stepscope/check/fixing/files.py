@@ -20,6 +20,10 @@ class Content(Protocol):
 
     text: str
 
+    def place(self, line: int) -> str:
+        """A line of the text, as people find it."""
+        ...
+
     def edited(self, edits: Sequence[Edit]) -> bytes:
         """The file's new bytes.
 
@@ -48,6 +52,10 @@ class PythonContent:
             raise CannotFixError("it cannot be decoded") from error
         if not same:
             raise CannotFixError(f"its encoding {self.encoding} does not reproduce the file")
+
+    def place(self, line: int) -> str:
+        """The line itself."""
+        return str(line)
 
     def edited(self, edits: Sequence[Edit]) -> bytes:
         """The file's new bytes, in its own encoding."""

@@ -42,7 +42,7 @@ class NotebookContent:
         try:
             self._json = data.decode("utf-8-sig")
             self._head = data[: len(data) - len(self._json.encode())]
-            cells = notebook.cells(data.removeprefix(b"\xef\xbb\xbf"))
+            cells, _ = notebook.readable(notebook.cells(data.removeprefix(b"\xef\xbb\xbf")))
             slots = dict(_slots(self._json))
         except (ValueError, KeyError, IndexError, TypeError) as error:
             raise CannotFixError("it is not a readable notebook") from error
@@ -69,6 +69,12 @@ class NotebookContent:
             old = self._json[slot.start : slot.end]
             changes.append(Edit(slot.start, slot.end, _rendered(old, new, ascii_only=self._json.isascii())))
         return self._head + apply(self._json, changes).encode()
+
+    def place(self, line: int) -> str:
+        """A line of the text as people find it: the cell, and the line in it."""
+        cell = self._cell(self._lines.offset(line, 1))
+        first, _ = self._lines.position(self._starts[cell])
+        return f"cell {self._numbers[cell]}:{line - first + 1}"
 
     def sources(self) -> list[tuple[int, str]]:
         """The code cells as Jupyter shows them, with their numbers among all cells, from 1."""

@@ -33,6 +33,8 @@ class AppliedFix(Struct, frozen=True, kw_only=True):
 
     hit: Hit
     """Hit as found in the round of the fix, with lines of the text at that time."""
+    line: str
+    """Its line as people find it: ``12``, in a notebook ``cell 3:4``."""
     plan: FixPlan
     refused: str = ""
     """Reason for refusing the fix; "" if it was applied."""
@@ -57,6 +59,10 @@ class _Round(Struct):
     edits: list[Edit] = field(default_factory=list)
     done: list[AppliedFix] = field(default_factory=list)
     refused: list[AppliedFix] = field(default_factory=list)
+
+    def refuse(self, hit: Hit, plan: FixPlan, why: str) -> None:
+        """Record a fix that was not applied."""
+        self.refused.append(AppliedFix(hit=hit, line=self.content.place(hit.span.line), plan=plan, refused=why))
 
 
 def content_of(path: str, data: bytes) -> Content:
@@ -129,7 +135,9 @@ def _one(
         one = _Round(content_of(path, data))
     except CannotFixError as error:
         one = _Round(PythonContent(b""))
-        one.refused = [AppliedFix(hit=hit, plan=plan, refused=str(error)) for hit, plan in wanted]
+        one.refused = [
+            AppliedFix(hit=hit, line=str(hit.span.line), plan=plan, refused=str(error)) for hit, plan in wanted
+        ]
         return one
     fixer = Fixer(one.content.text, version)
     kept = None
@@ -137,11 +145,11 @@ def _one(
         if (path, hit.code) in state.singly and any(f.hit.code == hit.code for f in one.done):
             continue
         if (path, hit.code, hit.message) in state.useless:
-            one.refused.append(AppliedFix(hit=hit, plan=plan, refused="the rule still reports the place after the fix"))
+            one.refuse(hit, plan, "the rule still reports the place after the fix")
             continue
         planned = fixer.plan(plan)
         if planned.refused:
-            one.refused.append(AppliedFix(hit=hit, plan=plan, refused=planned.refused))
+            one.refuse(hit, plan, planned.refused)
             continue
         try:
             one.content.edited(planned.edits)
@@ -152,10 +160,10 @@ def _one(
                 kept = comments(one.content.text) if kept is None else kept
                 sound(apply(one.content.text, together), kept)
         except CannotFixError as error:
-            one.refused.append(AppliedFix(hit=hit, plan=plan, refused=str(error)))
+            one.refuse(hit, plan, str(error))
             continue
         one.edits = together
-        one.done.append(AppliedFix(hit=hit, plan=plan))
+        one.done.append(AppliedFix(hit=hit, line=one.content.place(hit.span.line), plan=plan))
     return one
 
 

@@ -18,6 +18,7 @@ from stepscope.check.rule import Rule
 from stepscope.check.run.plan import Plan
 from stepscope.check.source import suppress
 from stepscope.check.source.modules import Module
+from stepscope.check.source.notebook import LeftOut
 from stepscope.check.source.source import Cells
 from stepscope.check.source.suppress import Ignore
 
@@ -69,6 +70,8 @@ class FileResult(Struct, frozen=True):
     """Cells of a notebook."""
     named: tuple[tuple[int, str], ...] = ()
     """Line and code of each code that a comment silences."""
+    left_out: tuple[LeftOut, ...] = ()
+    """Cells of a notebook that are not Python; the others were checked."""
 
 
 def check_file(engine: Engine, path: str, todo: Plan) -> FileResult:
@@ -100,7 +103,9 @@ def check_file(engine: Engine, path: str, todo: Plan) -> FileResult:
     kept, ignored, unused = suppress.split(ordered, comments)
     named = tuple((comment.line, code) for comment in comments for code in comment.codes)
     unknown = module is None and bool(source.text.strip())
-    return FileResult(path, kept, "", tuple(failures.values()), ignored, unused, not unknown, source.cells, named)
+    return FileResult(
+        path, kept, "", tuple(failures.values()), ignored, unused, not unknown, source.cells, named, source.left_out
+    )
 
 
 def _asked(engine: Engine, module: Module, todo: Plan, failures: dict[str, str]) -> Iterator[tuple[str, Iterable[Hit]]]:

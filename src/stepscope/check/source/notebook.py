@@ -1,18 +1,26 @@
 """Code cells of a Jupyter notebook as Python text, line for line.
 
-Magics and shell lines become ``pass`` (or blank, in cells of another language), so that every line keeps its number.
-Outputs are skipped: only the code of a notebook counts.
+Magics and shell lines, with their continuations, become ``pass`` (or blank, in cells of another language), so that
+every line keeps its number. A cell that is not Python is blank, and the others are read. Outputs are skipped: only the
+code of a notebook counts.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import re
+import warnings
+from collections.abc import Sequence
 
 import msgspec
 from msgspec import Struct
 
 _LINE_MAGIC = re.compile(r"^(\s*)(?:[%!].*|.*[^\s?]\?{1,2}\s*|\?{1,2}\s*[\w.]+\s*)$")
+_INSTALL = re.compile(
+    r"^(\s*)(?:pip3?|conda|mamba)\s+(?:install|uninstall|list|show|freeze|update|upgrade)\b(?!\s*[=(.]).*$"
+)
+"""Pattern of a command that IPython runs as its magic of the same name."""
 _TIMED = re.compile(r"^(\s*)%time\s+(?=\S)")
 _ASSIGNED = re.compile(r"^(\s*[\w.,\s]+=\s*)[%!].*$")
 _PYTHON_CELLS = ("%%time", "%%timeit", "%%capture", "%%prun", "%%memit", "%%python", "%%python3")
@@ -23,6 +31,14 @@ class Cell(Struct, frozen=True):
 
     number: int
     text: str
+
+
+class LeftOut(Struct, frozen=True):
+    """A code cell that is not Python: its number, the line in it, and what the parser says."""
+
+    number: int
+    line: int
+    reason: str
 
 
 class _Cell(msgspec.Struct):
@@ -67,6 +83,30 @@ def cells(data: bytes) -> tuple[Cell, ...]:
         ValueError: it is not a notebook, or one of another language.
     """
     return tuple(Cell(number, _python(_text(source))) for number, source in _code_cells(data))
+
+
+def readable(found: Sequence[Cell]) -> tuple[tuple[Cell, ...], tuple[LeftOut, ...]]:
+    """The cells with those blank that are not Python 3, and these cells; as they are if together they are Python."""
+    kept, bad = [], []
+    if _refused("".join(cell.text for cell in found)) is None:
+        return tuple(found), ()
+    for cell in found:
+        error = _refused(cell.text)
+        if error is not None:
+            bad.append(LeftOut(cell.number, getattr(error, "lineno", None) or 1, getattr(error, "msg", str(error))))
+        kept.append(cell if error is None else Cell(cell.number, "\n" * cell.text.count("\n")))
+    return tuple(kept), tuple(bad)
+
+
+def _refused(text: str) -> Exception | None:
+    """Why the parser refuses a text; None if it does not."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return error
+    return None
 
 
 def texts(data: bytes) -> tuple[tuple[int, str], ...]:
@@ -140,10 +180,24 @@ def _python(text: str) -> str:
     first = next((line.strip() for line in lines if line.strip()), "")
     if first.startswith("%%") and first.split()[0] not in _PYTHON_CELLS:
         return "\n" * len(lines)
-    return "".join(_mask(line) + "\n" for line in lines)
+    masked, of_magic = [], False
+    for line in _without_indent(lines):
+        new = "" if of_magic else _mask(line)
+        of_magic = (of_magic or new != line) and line.endswith("\\")
+        masked.append(new)
+    return "".join(f"{line}\n" for line in masked)
+
+
+def _without_indent(lines: list[str]) -> list[str]:
+    """The lines without the indentation of the first one, as IPython runs them."""
+    first = next((line for line in lines if line.strip()), "")
+    space = first[: len(first) - len(first.lstrip())]
+    return [line.removeprefix(space) for line in lines] if space else lines
 
 
 def _mask(line: str) -> str:
+    if _INSTALL.match(line):
+        return _INSTALL.sub(r"\1pass", line)
     if "%" not in line and "!" not in line and "?" not in line:
         return line
     if _TIMED.match(line):

@@ -60,6 +60,8 @@ class Source:
     text: str
     tree: ast.Module
     cells: Cells = field(default_factory=Cells)
+    left_out: tuple[notebook.LeftOut, ...] = ()
+    """Cells of a notebook that are not Python."""
 
     @cached_property
     def lines(self) -> Sequence[str]:
@@ -91,13 +93,25 @@ def read(path: str, data: bytes) -> Source:
     else:
         _bounded(len(data))
         text = _decode(data)
-    tree = _parse(path, text)
+    left_out: tuple[notebook.LeftOut, ...] = ()
+    try:
+        tree = _parse(path, text)
+    except SkippedError as error:
+        cells, left_out = notebook.readable(cells)
+        if not left_out:
+            raise
+        text = "".join(cell.text for cell in cells)
+        if not text.strip():
+            first = left_out[0]
+            what = str(error).partition(" (")[0]
+            raise SkippedError(f"{what} (cell {first.number}, line {first.line}: {first.reason})") from error
+        tree = _parse(path, text)
     starts = []
     line = 1
     for cell in cells:
         starts.append(line)
         line += cell.text.count("\n")
-    return Source(path, text, tree, Cells(tuple(starts), tuple(cell.number for cell in cells)))
+    return Source(path, text, tree, Cells(tuple(starts), tuple(cell.number for cell in cells)), left_out)
 
 
 def code(path: str, data: bytes) -> bytes:

@@ -248,13 +248,23 @@ def _notes(result: run.FileResult, rules: Iterable[Rule]) -> list[Diagnostic]:
     """Notes for the reader: skipped files, failed rules, and ignore comments without effect."""
     notes = [Diagnostic(code="DX070", text=f"{result.path}: skipped: {result.skipped}")] if result.skipped else []
     notes += [Diagnostic(code="DX071", text=f"{result.path}: a rule failed: {failure}") for failure in result.failures]
+    for cell in result.left_out:
+        place = f"{result.path}:cell {cell.number}:{cell.line}"
+        text = f"{place}: left out: not valid Python 3 ({cell.reason}); the other cells are checked"
+        notes.append(Diagnostic(code="DX070", text=text))
     ran = {rule.code for rule in rules}
     for line, code in result.named:
         if code not in _CODES:
-            text = f"{result.path}:{line}: stepscope: ignore[{code}] names no rule; list all: stepscope rule"
+            text = f"{_spot(result, line)}: stepscope: ignore[{code}] names no rule; list all: stepscope rule"
             notes.append(Diagnostic(code="DX072", text=text))
     for ignore in result.unused:
         if set(ignore.codes) <= ran or not ignore.codes:
-            text = f"{result.path}:{ignore.line}: {ignore.text} has no effect; remove it"
+            text = f"{_spot(result, ignore.line)}: {ignore.text} has no effect; remove it"
             notes.append(Diagnostic(code="DX072", text=text))
     return notes
+
+
+def _spot(result: run.FileResult, line: int) -> str:
+    """A line of a file, in a notebook of its cell."""
+    cell, inside = result.cells.at(line)
+    return f"{result.path}:cell {cell}:{inside}" if cell else f"{result.path}:{line}"

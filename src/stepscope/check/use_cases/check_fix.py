@@ -151,10 +151,10 @@ def _reported(done: use_case.CheckOutcome) -> dict[str, list[Hit]]:
 
 def _refused(refused: Iterable[rounds.AppliedFix]) -> Iterator[Diagnostic]:
     for fixed in refused:
-        where = f"{fixed.hit.span.path}:{fixed.hit.span.line}"
+        where = f"{fixed.hit.span.path}:{fixed.line}"
         yield Diagnostic(code=NOT_FIXED, text=f"{where}: {fixed.hit.code} not fixed: {fixed.refused}")
 
 
 def _line(fixed: rounds.AppliedFix) -> str:
-    where = f"{fixed.hit.span.path}:{fixed.hit.span.line}"
+    where = f"{fixed.hit.span.path}:{fixed.line}"
     return f"{where}: {fixed.hit.code} {fixed.plan.title}. {fixed.plan.behaviour}"
