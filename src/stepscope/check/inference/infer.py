@@ -11,7 +11,7 @@ from stepscope.check.inference.memo import Memo, Questions
 from stepscope.check.inference.names import Function, NameResolver, flat
 from stepscope.check.inference.options import option
 from stepscope.check.inference.tags import UNKNOWN_VALUE, Class, Tag, Value, join
-from stepscope.check.inference.values import arithmetic, assigned_names, at, is_static, many, passed, true
+from stepscope.check.inference.values import arithmetic, assigned_names, at, branches, is_static, many, passed, true
 from stepscope.check.source.bindings import Binding
 from stepscope.check.source.modules import Module, Project
 from stepscope.check.source.syntax import default, last_word
@@ -263,7 +263,7 @@ class Inference:
     def _answer(self, callee: Value) -> Value:
         """The result of a model, layer or tf.function: a tensor, unless the project's ``call`` gives several things."""
         own = self.methods(callee.cls, "call") if callee.cls is not None else []
-        if any(isinstance(given, _SEVERAL) for function in own for given in function.scope.returns):
+        if any(isinstance(part, _SEVERAL) for f in own for given in f.scope.returns for part in branches(given)):
             return join(self.returned(function) for function in own)
         return sig.TENSOR
 

@@ -67,6 +67,11 @@ def arithmetic(op: ast.operator, left: Value, right: Value) -> Value:
     return sig.SCALAR if tags <= {Tag.PY_SCALAR, Tag.BOOL} else UNKNOWN_VALUE
 
 
+def branches(expr: ast.expr) -> list[ast.expr]:
+    """The expressions of which one is the value: both of a conditional expression."""
+    return [*branches(expr.body), *branches(expr.orelse)] if isinstance(expr, ast.IfExp) else [expr]
+
+
 def true(expr: ast.expr) -> bool:
     """Whether an expression is a literal True."""
     return isinstance(expr, ast.Constant) and expr.value is True
