@@ -106,7 +106,7 @@ def environ(home: Path) -> dict[str, str]:
 
 def stepscope(tree: Path, home: Path) -> Took:
     """Check a tree with the caches of a user with this home."""
-    words = [sys.executable, "-m", "stepscope", "check", "--format", "json", str(tree)]
+    words = [sys.executable, "-m", "stepscope", "check", "--show-info", "--format", "json", str(tree)]
     return run(words, environ(home))
 
 

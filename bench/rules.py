@@ -63,7 +63,18 @@ def apply_fix(pair: Pair, folder: Path) -> tuple[Path, str]:
     for kind, words in (("safe", ["--fix"]), ("unsafe", ["--fix", "--unsafe-fixes"])):
         target.write_text(before, encoding="utf-8")
         subprocess.run(
-            [sys.executable, "-m", "stepscope", "check", *words, "--select", pair.code, *version, str(target)],
+            [
+                sys.executable,
+                "-m",
+                "stepscope",
+                "check",
+                "--show-info",
+                *words,
+                "--select",
+                pair.code,
+                *version,
+                str(target),
+            ],
             capture_output=True,
             check=False,
             env=environ(),

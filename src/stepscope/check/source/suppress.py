@@ -48,23 +48,27 @@ class Ignore(Struct, frozen=True):
 
 def ignores(source: Source, rules: Container[str]) -> tuple[Ignore, ...]:
     """The comments of a file. Lookalikes inside strings do not count, nor does a ``noqa`` for other tools' codes."""
-    if "stepscope:" not in source.text and "noqa" not in source.text.lower():
+    if "stepscope:" not in source.text and not any(_named(match, rules) for match in NOQA.finditer(source.text)):
         return ()
     found = []
     try:
         for token in tokenize.generate_tokens(io.StringIO(source.text).readline):
             if token.type != tokenize.COMMENT:
                 continue
-            if match := NOQA.search(token.string):
-                named = re.split(r"[,\s]+", match["codes"].upper())
-                if codes := tuple(code for code in named if code in rules):
-                    found.append(Ignore(token.start[0], whole_file=False, codes=codes, noqa=True))
+            noqa = NOQA.search(token.string)
+            if noqa is not None and (codes := _named(noqa, rules)):
+                found.append(Ignore(token.start[0], whole_file=False, codes=codes, noqa=True))
             if match := COMMENT.search(token.string):
                 codes = tuple(c.strip().upper() for c in (match["codes"] or "").split(",") if c.strip())
                 found.append(Ignore(token.start[0], match["kind"] == "ignore-file", codes))
     except (tokenize.TokenError, SyntaxError, IndentationError):
         return tuple(found)
     return tuple(found)
+
+
+def _named(match: re.Match[str], rules: Container[str]) -> tuple[str, ...]:
+    """The codes of rules that a ``noqa`` names."""
+    return tuple(code for code in re.split(r"[,\s]+", match["codes"].upper()) if code in rules)
 
 
 def split(hits: Iterable[Hit], comments: tuple[Ignore, ...]) -> tuple[tuple[Hit, ...], int, tuple[Ignore, ...]]:
