@@ -19,12 +19,13 @@ from stepscope.collector.captures.python_captures import PythonCaptures
 from stepscope.collector.recording import signals, sources, waking
 from stepscope.collector.recording.drain import Drainer
 from stepscope.collector.recording.host_info import host_info
+from stepscope.collector.recording.job_origin import job_origin
 from stepscope.collector.recording.look_schedule import LookSchedule
 from stepscope.collector.recording.sampling import Sampling
 from stepscope.launcher import apply, give_way, rundir, sidecar_death
 from stepscope.launcher.mask import mask_text
 from stepscope.model.session.member import MemberInfo
-from stepscope.model.session.session import CELL, CaptureInfo, WorkerInfo
+from stepscope.model.session.session import CELL, CaptureInfo, JobOrigin, WorkerInfo
 from stepscope.native import process_stat
 from stepscope.native.cgroups import memory_kills
 from stepscope.native.cgroups.kill_watch import KillWatch
@@ -93,8 +94,10 @@ class Recording:
         host = msgspec.structs.replace(host_info(), gpus=self.sampling.gpu.count, gpu_problem=self.sampling.gpu.problem)
         known = self.manifest.memory_kill_counters if self.manifest.host.boot_id in ("", host.boot_id) else {}
         kills = known or memory_kills.counters()
+        known_origin = self.manifest.origin != JobOrigin()
+        origin = self.manifest.origin if known_origin else job_origin(self.manifest.cwd, self.manifest.job_pid)
         self.manifest = msgspec.structs.replace(
-            self.manifest, sidecar_starts=starts, host=host, memory_kill_counters=kills
+            self.manifest, sidecar_starts=starts, host=host, origin=origin, memory_kill_counters=kills
         )
         self._kills = KillWatch(kills, self._origin_ns)
         try:

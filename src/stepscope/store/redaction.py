@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MAX_JSON_BYTES = 256 << 20
 _ARGUMENTS = frozenset({"command", "argv"})
-_NAMES = frozenset({"cwd", "run_dir", "joint"})
+_NAMES = frozenset({"cwd", "run_dir", "joint", "user", "team", "project", "commit"})
 _KEPT = frozenset({"key", "worker", "id", "request", "cpu", "machine", "t"})
 """Fields whose text is made by stepscope, or names a product."""
 _BINARY = "proto"

@@ -73,6 +73,18 @@ class HostInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Reason why they could not be sampled; empty if they were, or if there are none."""
 
 
+class JobOrigin(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose job it is, and of what. Since 0.1."""
+
+    user: str = ""
+    team: str = ""
+    """STEPSCOPE_TEAM, else the account of the SLURM job, else the user's group if others may share it."""
+    project: str = ""
+    """Name of the top folder of the job's git repository, else of its working directory."""
+    commit: str = ""
+    """The repository's commit when the job began; "": there is none, or git is not installed."""
+
+
 class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     """One measured process. ``key`` names its folder below ``workers/``."""
 
@@ -203,6 +215,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     run_dir: str = ""
     sidecar_starts: int = 1
     host: HostInfo = HostInfo()
+    origin: JobOrigin = JobOrigin()
+    """Whose job it is. Since 0.1."""
     workers: tuple[WorkerInfo, ...] = ()
     signals: tuple[str, ...] = ()
     """Recorded signals: names of ``detectors.base.Signal`` in lower case, with hyphens."""
