@@ -1,4 +1,4 @@
-"""Writes the pages that are generated: detectors.md, rules.md, cli.md from the commands, and the table of fix.
+"""Writes the pages that are generated: detectors.md, rules.md, cli.md from the commands, the tables of fix and fleet.
 
 Usage: gen_docs.py [--check]; with --check nothing is written and a difference is an error.
 """
@@ -114,7 +114,40 @@ def fix_edits() -> str:
     return NOTE.format(source="table in stepscope/use_cases/fix/edits.py") + head + "\n".join(rows) + "\n"
 
 
-PAGES = {"detectors.md": detectors, "rules.md": rules, "cli.md": cli, "fix-edits.md": fix_edits}
+def fleet_format() -> str:
+    """The page of what a session leaves for the fleet."""
+    schema = importlib.import_module("stepscope.fleet.schema")
+    columns = [f"| `{one.name}` | {one.type} | {one.text} | {one.since} |" for one in schema.COLUMNS]
+    kinds = [f"| `{name}` | {text} |" for name, text in schema.KIND_TEXTS.items()]
+    words = [f"| `{name}` | {text} |" for name, text in schema.ABOUT.items()]
+    amounts = [f"| `{name}` | {text} |" for name, text in schema.AMOUNTS.items()]
+    head = (
+        f"# Parts of a fleet\n\nVersion {schema.VERSION}. What an ended session leaves for questions about many "
+        "([how to ask](fleet.md)): one immutable Parquet file in `fleet/DAY/SESSION-HASH-vVERSION.parquet`, where DAY "
+        "is the day on which the job began (UTC), and HASH the first 16 hex digits of its SHA-256. One row "
+        "group, zstd, page checksums. A later version adds columns, kinds and names, and changes none: readers take "
+        "the columns that they know. Of several parts of one session the one with the greatest version, then the "
+        "greatest hash, counts.\n\nFiles are named without the folders above the working directory, the installed "
+        "packages or Python's library. Times are nanoseconds, and none is a point in time: `started_unix_s` alone says "
+        "when a job began. No number is NaN. Titles of findings, arguments, the environment and source text are in no "
+        "part, unless `--fleet-sources` asks for arguments and text.\n\n"
+    )
+    parts = [
+        "## Columns\n\n| column | type | meaning | since |\n|---|---|---|---|\n" + "\n".join(columns),
+        "## Kinds of rows\n\n| `kind` | meaning |\n|---|---|\n" + "\n".join(kinds),
+        "## Names of `about`\n\n| `name` | `text` |\n|---|---|\n" + "\n".join(words),
+        "## Names of `amount`\n\n| `name` | `number` |\n|---|---|\n" + "\n".join(amounts),
+    ]
+    return NOTE.format(source="tables in stepscope/fleet/schema.py") + head + "\n\n".join(parts) + "\n"
+
+
+PAGES = {
+    "detectors.md": detectors,
+    "rules.md": rules,
+    "cli.md": cli,
+    "fix-edits.md": fix_edits,
+    "fleet-format.md": fleet_format,
+}
 
 
 def main() -> int:

@@ -15,6 +15,7 @@ from types import ModuleType
 
 import msgspec
 
+from stepscope.model.api import fleet
 from stepscope.model.report import (
     brief,
     compare,
@@ -77,6 +78,7 @@ def schemas() -> dict[str, dict[str, object]]:
         "compare-1.json": schema(compare.CompareReport, compare.SCHEMA, compare, place),
         "doctor-1.json": schema(doctor.DoctorReport, doctor.SCHEMA, doctor),
         "fix-1.json": schema(fix.FixReport, fix.SCHEMA, fix),
+        "fleet-1.json": schema(fleet.FleetAnswer, fleet.SCHEMA, fleet),
         "step-1.json": schema(step_detail.StepDetail, step_detail.SCHEMA, step_detail, slow_steps, findings, place),
         "whatif-1.json": schema(whatif.WhatIfReport, whatif.SCHEMA, whatif),
     }

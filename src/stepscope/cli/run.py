@@ -69,10 +69,22 @@ def _beside(port: str | None) -> beside.BesideJob | None:
     "`stepscope merge URL` joins what arrived.",
 )
 @click.option(
+    "--fleet",
+    default="",
+    metavar="URL",
+    help="Leave a part of the session there after its report, for `stepscope fleet`: a folder that hosts share, "
+    "file://FOLDER, http(s)://HOST:PORT of `stepscope gather serve`, or a store (s3://, gs:// ...; extra `fleet`).",
+)
+@click.option(
+    "--fleet-sources",
+    is_flag=True,
+    help="With --fleet: tell the command's arguments and the text of the lines, too. Secrets are masked.",
+)
+@click.option(
     "--key-file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="File with the key that the hosts of --clock-hosts, or the server of --gather, share: at least 16 bytes, "
-    "readable by its owner only.",
+    help="File with the key that the hosts of --clock-hosts, or the server of --gather or --fleet, share: at least 16 "
+    "bytes, readable by its owner only.",
 )
 @CA_FILE
 @click.option("--no-sources", is_flag=True, help="Do not store copies of the user's source files.")
@@ -103,6 +115,8 @@ def run(
     port: str | None,
     clock_hosts: str,
     gather: str,
+    fleet: str,
+    fleet_sources: bool,
     key_file: Path | None,
     ca_file: Path | None,
     no_sources: bool,
@@ -137,6 +151,8 @@ def run(
         beside=_beside(port),
         clock_hosts=clock_hosts,
         gather=gather,
+        fleet=fleet,
+        fleet_sources=fleet_sources,
         key_file=key_file,
         ca_file=ca_file,
     )

@@ -6,7 +6,7 @@ A message says what happened, where, what was found, what was expected, and whic
 from __future__ import annotations
 
 EXTRAS = {
-    "fleet": ("fsspec",),
+    "fleet": ("fsspec", "duckdb"),
     "otlp": ("opentelemetry-proto",),
     "gpu": ("nvidia-ml-py",),
     "lsp": ("pygls",),

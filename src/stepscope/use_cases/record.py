@@ -21,6 +21,8 @@ from stepscope.use_cases import switching, unmeasured
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from stepscope.use_cases.fleet.sending import Destination
+
 REPORT_TEXT = "report.txt"
 REPORT_JSON = "report.json"
 _FIRST_LINE = 4096
@@ -46,8 +48,12 @@ class RecordOptions:
     """HOST[:PORT],... of all hosts of the job, whose clocks are compared; empty: none."""
     gather: str = ""
     """Where the session is sent after its report; empty: nowhere."""
+    fleet: str = ""
+    """Where a part of the session is left after its report; empty: nowhere."""
+    fleet_sources: bool = False
+    """Whether that part tells arguments and the text of lines."""
     key_file: Path | None = None
-    """File with the key that those hosts, or the server of ``gather``, share."""
+    """File with the key that those hosts, or the server of ``gather`` or ``fleet``, share."""
     ca_file: Path | None = None
     """File with the authorities that the certificate of that server may be from; None: those of this host."""
     measure: bool = False
@@ -130,10 +136,10 @@ def record(options: RecordOptions) -> int:
         _line(f"stepscope: {why}; the job runs as without stepscope")
         unmeasured.become(options.argv)
     clocks = None
-    if options.gather or options.clock_hosts or options.key_file is not None or options.ca_file is not None:
+    if options.gather or options.fleet or options.clock_hosts or options.key_file or options.ca_file:
         from stepscope.sessions.gathering import asked  # most jobs run on one host
 
-        clocks = asked.check(options.gather, options.clock_hosts, options.key_file, options.ca_file)
+        clocks = asked.check(options.gather, options.clock_hosts, options.key_file, options.ca_file, options.fleet)
     outcome = launch.run(
         launch.LaunchOptions(
             argv=options.argv,
@@ -151,6 +157,7 @@ def record(options: RecordOptions) -> int:
     try:
         _show(options, outcome)
         _gather(options, outcome)
+        _leave_part(options, outcome)
     except BrokenPipeError:
         return outcome.exit_code
     return outcome.exit_code
@@ -165,6 +172,25 @@ def _gather(options: RecordOptions, outcome: launch.Outcome) -> None:
     arrived, line = sending.outcome(outcome.session, options.gather, options.key_file, shown, ca_file=options.ca_file)
     if not (arrived and options.quiet):
         _line(f"gather    {line}" if not options.quiet else f"stepscope: {line}")
+
+
+def _leave_part(options: RecordOptions, outcome: launch.Outcome) -> None:
+    """Leave a part of the session for questions about many; whatever becomes of that, the job is done."""
+    if not options.fleet or outcome.session is None or outcome.interrupted:
+        return
+    from stepscope.use_cases.fleet import sending
+
+    arrived, line = sending.outcome(outcome.session, _destination(options), shown(outcome.session))
+    if not (arrived and options.quiet):
+        _line(f"fleet     {line}" if not options.quiet else f"stepscope: fleet: {line}")
+
+
+def _destination(options: RecordOptions) -> Destination:
+    from stepscope.use_cases.fleet import sending
+
+    return sending.Destination(
+        url=options.fleet, key_file=options.key_file, ca_file=options.ca_file, sources=options.fleet_sources
+    )
 
 
 def _show(options: RecordOptions, outcome: launch.Outcome) -> None:

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from tests.sessions.member_sessions import change, changed_member, sessions
 
 from stepscope.sessions import analysis, merge
-from stepscope.sessions.gathering import opening, sending, signing, target, tls
+from stepscope.sessions.gathering import in_time, opening, sending, signing, target, tls
 from stepscope.sessions.gathering.folder_target import FolderTarget
 from stepscope.sessions.gathering.gathered import COMPLETE
 from stepscope.sessions.gathering.server_target import PARTS
@@ -320,7 +320,7 @@ def test_a_place_that_does_not_answer_as_it_should(
         raise TargetError("it is too late")
 
     monkeypatch.setattr(sending, "send", silent)
-    monkeypatch.setattr(sending, "WAIT_S", 0.01)
+    monkeypatch.setattr(in_time, "WAIT_S", 0.01)
     arrived, line = sending.outcome(session, str(tmp_path), None, str)
     never.set()
     assert not arrived

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import shlex
 import tempfile
-import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ from stepscope.sessions import bundle
 from stepscope.sessions.gathering import opening
 from stepscope.sessions.gathering import target as targets
 from stepscope.sessions.gathering.gathered import COMPLETE, GatheredSession, SentPart
+from stepscope.sessions.gathering.in_time import in_time
 from stepscope.tables import layout
 from stepscope.tables.errors import StepscopeError
 from stepscope.tables.units import format_bytes
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from stepscope.model.session.session import Manifest
     from stepscope.sessions.gathering.target import Target
 
-WAIT_S = 60.0
-"""Time that ``run`` gives to sending, when its job has ended and its report is shown."""
 TRIES = 5
 NOT_GATHERED = "gathering"
 """Where a session of ``enable`` could not be sent, in the trouble file of its folder."""
@@ -62,7 +60,7 @@ def send(session: Path, place: Target) -> GatheredSession:
                 part = SentPart(
                     name=f"part-{len(parts) + 1:06d}", bytes=len(data), sha256=hashlib.sha256(data).hexdigest()
                 )
-                _put(place, f"{stem}/{part.name}", data)
+                put(place, f"{stem}/{part.name}", data)
                 parts.append(part)
         about = GatheredSession(
             id=manifest.id,
@@ -74,44 +72,33 @@ def send(session: Path, place: Target) -> GatheredSession:
             sha256=whole.hexdigest(),
             parts=tuple(parts),
         )
-        _put(place, f"{stem}/{COMPLETE}", msgspec.json.encode(about))
+        put(place, f"{stem}/{COMPLETE}", msgspec.json.encode(about))
     return about
 
 
 def outcome(
     session: Path, url: str, key_file: Path | None, shown: Callable[[Path], str], *, ca_file: Path | None = None
 ) -> tuple[bool, str]:
-    """Send a session within ``WAIT_S``; return whether it arrived, and one line that says so. Never raises."""
+    """Send a session within a minute; return whether it arrived, and one line that says so. Never raises."""
     proof = (("--key-file", key_file), ("--ca-file", ca_file))
     options = "".join(f" {name} {shlex.quote(str(file))}" for name, file in proof if file is not None)
     again = f"stepscope gather send {shlex.quote(shown(session))} --to {shlex.quote(url)}{options}"
-    said: list[tuple[bool, str]] = []
 
-    def work() -> None:
-        try:
-            sent = send(session, opening.opened(url, key_file, ca_file))
-        except (StepscopeError, OSError, ValueError) as error:
-            said.append((False, f"not gathered: {error}; the session is here; send it later: {again}"))
-            return
+    def work() -> str:
+        sent = send(session, opening.opened(url, key_file, ca_file))
         size = format_bytes(sum(part.bytes for part in sent.parts))
-        said.append(
-            (True, f"{size} gathered at {url}; when all are there: stepscope merge {shlex.quote(url)}{options}")
-        )
+        return f"{size} gathered at {url}; when all are there: stepscope merge {shlex.quote(url)}{options}"
 
-    thread = threading.Thread(target=work, name="stepscope-gather", daemon=True)  # a dead mount may never answer
-    thread.start()
-    try:
-        thread.join(WAIT_S)
-    except KeyboardInterrupt:
-        return False, f"not gathered: interrupted; send it later: {again}"
-    return (
-        said[0]
-        if said
-        else (False, f"not gathered: sending to {url} took more than {WAIT_S:.0f} s; send it later: {again}")
-    )
+    arrived, line = in_time(work, url)
+    return arrived, line if arrived else f"not gathered: {line}; the session is here; send it later: {again}"
 
 
-def _put(place: Target, name: str, data: bytes) -> None:
+def put(place: Target, name: str, data: bytes) -> None:
+    """Store a part; again if the place may be there in a moment.
+
+    Raises:
+        TargetError: it does not take it.
+    """
     for number in range(1, TRIES + 1):
         try:
             place.put(name, data)

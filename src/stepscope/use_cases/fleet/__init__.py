@@ -1,0 +1,1 @@
+"""The use case ``fleet``: parts of sessions are made, sent and asked."""

@@ -1,0 +1,110 @@
+"""Parts of sessions on their way to a place."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from stepscope.fleet.part_names import parsed
+from stepscope.model.session.session import Manifest
+from stepscope.store.manifests import read_manifest
+from stepscope.tables import layout
+from stepscope.tables.errors import SessionError, TargetError, UsageError
+from stepscope.use_cases.fleet import attempts, sending
+from stepscope.use_cases.fleet.sending import Destination
+
+RECORDED = Path(__file__).parents[2] / "data" / "mirrored-replicas" / "slow.stepscope"
+
+
+@pytest.fixture(name="session")
+def _session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    shutil.copytree(RECORDED, tmp_path / "a.stepscope")
+    return tmp_path / "a.stepscope"
+
+
+def parts_in(folder: Path) -> list[str]:
+    """The parts of a folder."""
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*.parquet"))
+
+
+def changed(session: Path, change: dict[str, object]) -> Manifest:
+    """Write another manifest."""
+    made = msgspec.convert({**msgspec.to_builtins(read_manifest(session)), **change}, Manifest)
+    (session / layout.MANIFEST).write_bytes(msgspec.json.encode(made))
+    return made
+
+
+def test_added_twice_is_there_once(session: Path, tmp_path: Path) -> None:
+    """The name is that of the content, and nothing stays in the spool."""
+    to = Destination(url=str(tmp_path / "parts"))
+    (line,) = sending.add([session], to)
+    sending.add([session, session], to)
+    (name,) = parts_in(tmp_path / "parts")
+    found = parsed(name)
+    assert found is not None
+    assert found.is_of((tmp_path / "parts" / name).read_bytes())
+    assert name in line
+    assert parts_in(to.spool.folder) == []
+
+
+def test_what_cannot_be_sent_waits(session: Path, tmp_path: Path) -> None:
+    """And goes with the next part, or when somebody asks."""
+    place = tmp_path / "parts"
+    place.write_text("in the way")
+    to = Destination(url=str(place))
+    with pytest.raises(TargetError):
+        sending.add([session], to)
+    assert sending.outcome(session, to, "a.stepscope")[0] is False
+    waiting = parts_in(to.spool.folder)
+    assert len(waiting) == 1
+    place.unlink()
+    assert sending.add([], to) == ["1 part that waited were sent, too"]
+    assert parts_in(place) == waiting
+    assert parts_in(to.spool.folder) == []
+
+
+def test_a_store(session: Path, tmp_path: Path) -> None:
+    """Whatever fsspec knows takes parts as it takes sessions."""
+    memory = pytest.importorskip("fsspec.implementations.memory")
+    sending.add([session], Destination(url="memory://bucket/fleet-test"))
+    found = [path for path in memory.MemoryFileSystem().find("/bucket/fleet-test") if path.endswith(".parquet")]
+    assert len(found) == 1
+
+
+def test_sessions_without_parts(session: Path, tmp_path: Path) -> None:
+    """One that still runs, one that is joined of others, none at all: each says what was expected."""
+    to = Destination(url=str(tmp_path / "parts"))
+    changed(session, {"members": [{"folder": "b.stepscope", "id": "b", "name": "worker 0"}]})
+    with pytest.raises(SessionError, match="joined of 1 members; add their own sessions"):
+        sending.add([session], to)
+    with pytest.raises(SessionError):
+        sending.add([tmp_path / "absent.stepscope"], to)
+    with pytest.raises(UsageError):
+        sending.add([RECORDED], Destination(url="nowhere://x"))
+    assert not (tmp_path / "parts").exists()
+
+
+def test_the_next_attempt(session: Path, tmp_path: Path) -> None:
+    """The newest earlier session of the same command in the same folder that failed, within a day."""
+    first = changed(session, {"exit_code": 1, "ended_ns": 10**9})
+
+    def later(seconds: float, **change: object) -> Manifest:
+        started = first.started_unix_ns + round(seconds * 1e9)
+        return replace(first, id="later", **{"started_unix_ns": started, **change})
+
+    path = tmp_path / "b.stepscope"
+    assert attempts.earlier(path, later(60)) == first.id
+    assert attempts.earlier(path, later(0.5)) == "", "the first had not ended"
+    assert attempts.earlier(path, later(90_000)) == "", "a day has gone by"
+    assert attempts.earlier(path, later(60, command=("other",))) == ""
+    assert attempts.earlier(path, later(60, cwd="/elsewhere")) == ""
+    shutil.copytree(session, tmp_path / "c.stepscope")
+    newer = changed(tmp_path / "c.stepscope", {"id": "c", "started_unix_ns": first.started_unix_ns + 2 * 10**9})
+    assert attempts.earlier(path, later(60)) == newer.id
+    changed(tmp_path / "c.stepscope", {"exit_code": 0})
+    assert attempts.earlier(path, later(60)) == first.id
