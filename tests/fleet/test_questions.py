@@ -15,7 +15,7 @@ from stepscope.fleet import questions
 from stepscope.fleet.engine import Engine, UnreadableError, bound
 from stepscope.fleet.flame import profile_of
 from stepscope.fleet.prices import Prices
-from stepscope.fleet.questions import Asked
+from stepscope.fleet.questions import Asked, Read
 from stepscope.model.api.fleet import FleetCost, FleetJob, GroupBy
 
 HOURS = (1.0, 2.0, 5.0)
@@ -32,17 +32,22 @@ def _paths(tmp_path: Path) -> dict[int, list[str]]:
     return {1: [str(path) for path in parts]}
 
 
+def load(engine: Engine, paths: dict[int, list[str]], read: Read) -> None:
+    """What a question reads."""
+    engine.load(paths, read.kinds, read.columns)
+
+
 def asked_top(paths: dict[int, list[str]], by: GroupBy, asked: Asked | None = None) -> dict[str, FleetCost]:
     """The answer by name."""
     with closing(Engine()) as engine:
-        engine.load(paths, questions.kinds_of(by))
+        load(engine, paths, questions.read_of(by))
         return {one.name: one for one in questions.top(engine, asked or Asked(), by)}
 
 
 def asked_jobs(paths: dict[int, list[str]], asked: Asked | None = None) -> list[FleetJob]:
     """The jobs in their order."""
     with closing(Engine()) as engine:
-        engine.load(paths, questions.kinds_of(None))
+        load(engine, paths, questions.JOBS)
         return list(questions.jobs(engine, asked or Asked()))
 
 
@@ -111,7 +116,7 @@ def test_filters(paths: dict[int, list[str]]) -> None:
 def test_stacks_are_added_up(paths: dict[int, list[str]]) -> None:
     """One profile of all jobs, whose weight is theirs together; groups can stand at the root."""
     with closing(Engine()) as engine:
-        engine.load(paths, (*questions.ALWAYS, "stack"))
+        load(engine, paths, questions.STACKS)
         found = questions.stacks(engine, Asked(), "python", None)
     assert dict(found) == {
         "main (train.py);make (train.py)": round(4 * 3.6e12),
@@ -121,7 +126,7 @@ def test_stacks_are_added_up(paths: dict[int, list[str]]) -> None:
     assert profile.total == 8 * 3.6e12
     assert [frame.function for frame in profile.frames_of(1)] == ["main", "make"]
     with closing(Engine()) as engine:
-        engine.load(paths, (*questions.ALWAYS, "stack"))
+        load(engine, paths, questions.STACKS)
         rooted = questions.stacks(engine, Asked(), "python", "user")
     assert {text.partition(";")[0] for text, _ in rooted} == {"user ann", "user bob"}
 
@@ -142,7 +147,7 @@ def test_a_damaged_file(paths: dict[int, list[str]]) -> None:
     cut = Path(paths[1][1])
     cut.write_bytes(cut.read_bytes()[:-100])
     with closing(Engine()) as engine, pytest.raises(UnreadableError):
-        engine.load(paths, questions.ALWAYS)
+        load(engine, paths, questions.JOBS)
 
 
 def test_texts_hold_no_words_of_users() -> None:

@@ -9,15 +9,16 @@ from tests.sessions.member_sessions import sessions
 
 from stepscope.collector.always_on.pth_file import Settings
 from stepscope.sessions import merge
+from stepscope.sessions.fleet import sending as fleet_sending
 from stepscope.sessions.gathering import sending
 from stepscope.sidecar import always_on
 from stepscope.tables.errors import UsageError
 from stepscope.wire import trouble
 
 
-def settings(gather: Path | str) -> Settings:
-    """Those of an environment that sends its sessions."""
-    return Settings(python="python", package="stepscope", gather=str(gather))
+def settings(gather: Path | str, fleet: Path | str = "") -> Settings:
+    """Those of an environment that sends its sessions, and leaves parts of them."""
+    return Settings(python="python", package="stepscope", gather=str(gather), fleet=str(fleet))
 
 
 def test_sessions_are_sent_where_enable_said(tmp_path: Path) -> None:
@@ -29,6 +30,22 @@ def test_sessions_are_sent_where_enable_said(tmp_path: Path) -> None:
     joint, _ = merge.gathered(str(place), None, tmp_path / "job.stepscope")
     assert sorted(path.name for path in (joint / "members").iterdir()) == ["worker-0.stepscope", "worker-1.stepscope"]
     assert trouble.read(str(tmp_path)) == []
+
+
+def test_parts_are_left_where_enable_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One for each session; what could not be left is said, with the command that does it later."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (one, other) = sessions(tmp_path, [[1.0], [31.0]])
+    always_on.leave_part(one, settings(""))
+    for session in (one, other):
+        always_on.leave_part(session, settings("", tmp_path / "parts"))
+    assert len(list((tmp_path / "parts").rglob("*.parquet"))) == 2
+    assert trouble.read(str(tmp_path)) == []
+    (tmp_path / "file").write_text("")
+    always_on.leave_part(one, settings("", tmp_path / "file"))
+    ((_, where, text),) = trouble.read(str(tmp_path))
+    assert where == fleet_sending.NOT_LEFT
+    assert f"stepscope fleet add {one} --to {tmp_path / 'file'}" in text
 
 
 def test_what_could_not_be_sent_is_told(tmp_path: Path) -> None:

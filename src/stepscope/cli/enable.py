@@ -75,6 +75,14 @@ _PYTHON = click.option(
     "arrived; `enable --status` says what could not be sent.",
 )
 @click.option(
+    "--fleet",
+    default="",
+    metavar="URL",
+    help="Leave a part of each session there after its report, for `stepscope fleet`, as `run --fleet` does. "
+    "`enable --status` says what could not be sent.",
+)
+@click.option("--fleet-sources", is_flag=True, help="With --fleet, as `run --fleet-sources`.")
+@click.option(
     "--clock-hosts",
     default="",
     metavar="HOST[:PORT],...",
@@ -108,12 +116,14 @@ def enable(
     keep: float,
     port: int | None,
     gather: str,
+    fleet: str,
     clock_hosts: str,
     key_file: Path | None,
     ca_file: Path | None,
     share: str,
     again: str | None,
     *,
+    fleet_sources: bool,
     no_sources: bool,
     status: bool,
 ) -> None:
@@ -141,6 +151,8 @@ def enable(
         page_module=_page_module() if port is not None else "",
         page_port=port or 0,
         gather=gather,
+        fleet=fleet,
+        fleet_sources=fleet_sources,
         clock_hosts=clock_hosts,
         key_file=key_file,
         ca_file=ca_file,

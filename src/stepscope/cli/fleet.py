@@ -61,8 +61,8 @@ def _scoped(command: Callable[..., None]) -> Callable[..., None]:
         *, url: str, since: str, until: str, key_file: Path | None, ca_file: Path | None, **others: object
     ) -> None:
         from stepscope.fleet.questions import FILTERS, Asked
+        from stepscope.sessions.fleet.sending import Destination
         from stepscope.use_cases.fleet.asking import Scope
-        from stepscope.use_cases.fleet.sending import Destination
 
         filters = {name: str(value) for name in FILTERS if (value := others.pop(name))}
         scope = Scope(
@@ -125,7 +125,7 @@ def add(sessions: tuple[Path, ...], url: str, key_file: Path | None, ca_file: Pa
 
     Adding a session again changes nothing.
     """
-    from stepscope.use_cases.fleet import sending
+    from stepscope.sessions.fleet import sending
 
     to = sending.Destination(url=url, key_file=key_file, ca_file=ca_file, sources=sources)
     for line in sending.add(sessions, to):

@@ -21,6 +21,13 @@ _COLUMN = re.compile(r"[a-z_]+")
 MEMORY = "1GB"
 """Most that a question takes: beyond it DuckDB writes to its temporary folder."""
 
+_SETTINGS = {
+    "memory_limit": MEMORY,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "preserve_insertion_order": False,
+}
+
 Value = str | int | float | None
 
 
@@ -56,22 +63,24 @@ class Engine:
         except ImportError as error:
             raise UsageError(f"DuckDB is not installed; run: {install_command('fleet')}") from error
         self._error: type[Exception] = duckdb.Error
-        settings = {"memory_limit": MEMORY, "autoinstall_known_extensions": False, "autoload_known_extensions": False}
-        self._open = cast("_Connection", duckdb.connect(":memory:", config=settings))
+        self._open = cast("_Connection", duckdb.connect(":memory:", config=_SETTINGS))
+        self._open.execute("SET enable_progress_bar = false")  # it goes to stdout, among the bytes of an answer
 
     def close(self) -> None:
         """Free what it holds."""
         self._open.close()
 
-    def load(self, paths: Mapping[int, Sequence[str]], kinds: Collection[str]) -> None:
-        """Fill ``parts`` with the rows of some kinds, of files by the version of their format.
+    def load(self, paths: Mapping[int, Sequence[str]], kinds: Collection[str], columns: Collection[str]) -> None:
+        """Fill ``parts`` with some columns of the rows of some kinds, of files by the version of their format.
+
+        Each column of each file costs: 5,000 parts take twice as long with all columns as with the six of ``jobs``.
 
         Columns that came after a file's version are null; columns of later versions are left out.
 
         Raises:
             UnreadableError: one of the files is damaged.
         """
-        texts = [_select(version, f"$files{version}") for version in sorted(paths) if paths[version]]
+        texts = [select(version, f"$files{version}", columns) for version in sorted(paths) if paths[version]]
         values = {f"files{version}": list(files) for version, files in paths.items() if files}
         try:
             self._open.execute(
@@ -132,11 +141,12 @@ def bound(sql: str, columns: Mapping[str, str]) -> tuple[str, set[str]]:
     return _VALUE.sub(place, sql), used
 
 
-def _select(version: int, files: str) -> str:
-    """The columns of this reader from files of one version of the format."""
+def select(version: int, files: str, columns: Collection[str]) -> str:
+    """Rows of the kinds ``$kinds`` from files of one version of the format; a column that came later is null."""
     listed = ", ".join(
         one.name if one.since <= version else f"CAST(NULL AS {_SQL_TYPES[str(one.type)]}) AS {one.name}"
         for one in schema.COLUMNS
+        if one.name in columns
     )
     return f"SELECT {listed} FROM read_parquet({files}) WHERE list_contains($kinds, kind)"  # noqa: S608 - names of ours
 

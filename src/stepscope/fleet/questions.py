@@ -25,7 +25,8 @@ _GROUPS: dict[GroupBy, str] = {
     "model": "model",
     "host": "host",
 }
-_KINDS: dict[GroupBy, tuple[str, ...]] = {"line": ("line",), "version": ("version",)}
+_OF_JOBS = ("session", "kind", "name", "text", "number", "self_ns")
+"""Columns that every question reads."""
 _SORTS: dict[SortBy, str] = {
     "wall": "wall_hours",
     "cpu": "cpu_hours",
@@ -60,9 +61,26 @@ class Asked(Struct, frozen=True, kw_only=True):
         }
 
 
-def kinds_of(by: GroupBy | None) -> tuple[str, ...]:
-    """Kinds of rows that a question reads; None: ``jobs``."""
-    return (*ALWAYS, *(_KINDS.get(by, ()) if by is not None else ()))
+class Read(Struct, frozen=True):
+    """What a question reads of the parts."""
+
+    kinds: tuple[str, ...] = ALWAYS
+    columns: tuple[str, ...] = _OF_JOBS
+
+
+JOBS = Read()
+"""Of ``jobs``, ``sessions``, and of ``top`` by groups of jobs."""
+STACKS = Read((*ALWAYS, "stack"), (*_OF_JOBS, "time_ns"))
+_TOP: dict[GroupBy, Read] = {
+    "line": Read((*ALWAYS, "line"), (*_OF_JOBS, "detail", "file", "line", "function", "time_ns", "cpu_ns", "ratio")),
+    "finding": Read(ALWAYS, (*_OF_JOBS, "time_ns", "ratio", "low", "high")),
+    "version": Read((*ALWAYS, "version")),
+}
+
+
+def read_of(by: GroupBy) -> Read:
+    """What ``top`` reads."""
+    return _TOP.get(by, JOBS)
 
 
 def jobs(engine: Engine, asked: Asked) -> tuple[FleetJob, ...]:

@@ -18,6 +18,7 @@ from stepscope.collector.always_on import retention, user_page
 from stepscope.collector.always_on.session_quota import SessionLimits
 from stepscope.collector.recorder import Recording
 from stepscope.launcher import rundir
+from stepscope.sessions.fleet import sending as fleet_sending
 from stepscope.sessions.gathering import sending
 from stepscope.sidecar import sidecar
 from stepscope.tables.errors import StepscopeError
@@ -60,6 +61,7 @@ def follow_job(run: Path, starts: int) -> None:
     for problem in sidecar.complete(recording):
         sys.stderr.write(f"{problem}\n")
     gather(session, settings)
+    leave_part(session, settings)
     retention.keep_house(session.parent, settings)
 
 
@@ -84,6 +86,21 @@ def gather(session: Path, settings: Settings) -> None:
     )
     if not arrived:
         trouble.write(str(session.parent), sending.NOT_GATHERED, line)
+
+
+def leave_part(session: Path, settings: Settings) -> None:
+    """Leave a part of the session where ``enable --fleet`` said; what could not be sent, ``enable --status`` says."""
+    if not settings.fleet:
+        return
+    to = fleet_sending.Destination(
+        url=settings.fleet,
+        key_file=_path(settings.key_file),
+        ca_file=_path(settings.ca_file),
+        sources=settings.fleet_sources,
+    )
+    arrived, line = fleet_sending.outcome(session, to, str(session))
+    if not arrived:
+        trouble.write(str(session.parent), fleet_sending.NOT_LEFT, line)
 
 
 def _path(text: str) -> Path | None:

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from stepscope.collector.always_on import pth_file, user_page
+from stepscope.sessions.fleet.sending import NOT_LEFT
 from stepscope.sessions.gathering import asked, sending
 from stepscope.tables.errors import UsageError
 from stepscope.tables.units import format_bytes, format_number_of, format_ratio
@@ -22,6 +23,8 @@ BYTES_PER_HOUR = (15 << 20, 150 << 20)
 """Disk use per job and hour, at 100 steps a second and at the governor's limit. Source: docs/always-on.md, measured."""
 
 PAGE_WAIT_S = 10.0
+_UNSENT = {sending.NOT_GATHERED: "sessions", NOT_LEFT: "parts"}
+"""What could not be sent, by its name in the trouble file."""
 
 
 class WantedSettings(Struct, frozen=True, kw_only=True):
@@ -37,6 +40,10 @@ class WantedSettings(Struct, frozen=True, kw_only=True):
     page_port: int = 0
     gather: str = ""
     """Where sessions are sent; empty: nowhere."""
+    fleet: str = ""
+    """Where parts of sessions are left; empty: nowhere."""
+    fleet_sources: bool = False
+    """Whether they tell arguments and the text of lines."""
     clock_hosts: str = ""
     """Hosts whose clocks are compared; empty: none."""
     key_file: Path | None = None
@@ -52,7 +59,7 @@ def enable(python: str | None, wanted: WantedSettings) -> str:
         UsageError: a quota is too small, rights are missing, or sessions could never be sent, or clocks compared.
         TargetError: there is no Python, or it is too old.
     """
-    asked.check(wanted.gather, wanted.clock_hosts, wanted.key_file, wanted.ca_file)
+    asked.check(wanted.gather, wanted.clock_hosts, wanted.key_file, wanted.ca_file, wanted.fleet)
     if wanted.job_quota_bytes < pth_file.MIN_JOB_QUOTA or wanted.quota_bytes < wanted.job_quota_bytes:
         raise UsageError(
             f"--quota {format_bytes(wanted.quota_bytes)} and --job-quota {format_bytes(wanted.job_quota_bytes)}: "
@@ -72,6 +79,8 @@ def enable(python: str | None, wanted: WantedSettings) -> str:
         page_module=wanted.page_module,
         page_port=wanted.page_port,
         gather=wanted.gather if "://" in wanted.gather else _absolute(wanted.gather),
+        fleet=wanted.fleet if "://" in wanted.fleet else _absolute(wanted.fleet),
+        fleet_sources=wanted.fleet_sources,
         clock_hosts=wanted.clock_hosts,
         key_file=_absolute(wanted.key_file),
         ca_file=_absolute(wanted.ca_file),
@@ -149,10 +158,11 @@ def describe(python: str | None) -> str:
             f"but nothing is measured: stepscope was removed from {settings.python}; enable it again, or disable"
         )
     told = [line for folder in sessions_folder.candidates(settings.sessions) for line in trouble.read(folder)]
-    unsent = [text for _, where, text in told if where == sending.NOT_GATHERED]
-    if unsent:
-        lines.append(f"not sent since then: {format_number_of(str(len(unsent)), 'sessions')}; the last: {unsent[-1]}")
-    failed = [line for line in told if line[1] != sending.NOT_GATHERED]
+    for where, unit in _UNSENT.items():
+        unsent = [text for _, at, text in told if at == where]
+        if unsent:
+            lines.append(f"not sent since then: {format_number_of(str(len(unsent)), unit)}; the last: {unsent[-1]}")
+    failed = [line for line in told if line[1] not in _UNSENT]
     if failed:
         pid, where, text = failed[-1]
         many = format_number_of(str(len(failed)), "processes")
@@ -175,6 +185,8 @@ def _terms(environment: pth_file.Environment, settings: pth_file.Settings) -> st
         lines.append(f"  share     {format_ratio(settings.share)} of the jobs, drawn by a hash of the job's id")
     if settings.gather:
         lines.append(f"  gather    {settings.gather}; each session is sent there after its report")
+    if settings.fleet:
+        lines.append(f"  fleet     {settings.fleet}; a part of each session is left there after its report")
     if settings.clock_hosts:
         lines.append(f"  clocks    {settings.clock_hosts}: compared while a job runs")
     if settings.page_module:

@@ -21,7 +21,7 @@ from stepscope.use_cases import switching, unmeasured
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.use_cases.fleet.sending import Destination
+    from stepscope.sessions.fleet.sending import Destination
 
 REPORT_TEXT = "report.txt"
 REPORT_JSON = "report.json"
@@ -178,7 +178,7 @@ def _leave_part(options: RecordOptions, outcome: launch.Outcome) -> None:
     """Leave a part of the session for questions about many; whatever becomes of that, the job is done."""
     if not options.fleet or outcome.session is None or outcome.interrupted:
         return
-    from stepscope.use_cases.fleet import sending
+    from stepscope.sessions.fleet import sending
 
     arrived, line = sending.outcome(outcome.session, _destination(options), shown(outcome.session))
     if not (arrived and options.quiet):
@@ -186,7 +186,7 @@ def _leave_part(options: RecordOptions, outcome: launch.Outcome) -> None:
 
 
 def _destination(options: RecordOptions) -> Destination:
-    from stepscope.use_cases.fleet import sending
+    from stepscope.sessions.fleet import sending
 
     return sending.Destination(
         url=options.fleet, key_file=options.key_file, ca_file=options.ca_file, sources=options.fleet_sources

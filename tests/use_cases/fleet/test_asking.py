@@ -12,11 +12,11 @@ from tests.fleet.made_parts import put, put_bytes, rows_of
 
 from stepscope.fleet.part_names import parsed
 from stepscope.fleet.questions import Asked
+from stepscope.sessions.fleet.sending import Destination
 from stepscope.sessions.gathering.folder_target import FolderTarget
 from stepscope.tables.errors import FormatError, UsageError
 from stepscope.use_cases.fleet import asking, parts
 from stepscope.use_cases.fleet.asking import Scope
-from stepscope.use_cases.fleet.sending import Destination
 
 SESSIONS = 12
 

@@ -65,10 +65,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Its port; 0: the default, or the next free one."""
     gather: str = ""
     """Where each session is sent after its report; empty: nowhere."""
+    fleet: str = ""
+    """Where a part of each session is left after its report; empty: nowhere."""
+    fleet_sources: bool = False
+    """Whether those parts tell arguments and the text of lines."""
     clock_hosts: str = ""
     """HOST[:PORT],... whose clocks are compared; empty: none."""
     key_file: str = ""
-    """File with the key that those hosts, or the server of ``gather``, share; the key itself is nowhere else."""
+    """File with the key that those hosts, or the server of ``gather`` or ``fleet``, share; it stands nowhere else."""
     ca_file: str = ""
     """File with the authorities that the server's certificate may be from; empty: those of the host."""
     share: float = 1.0

@@ -1,1 +1,1 @@
-"""The use case ``fleet``: parts of sessions are made, sent and asked."""
+"""The use case ``fleet``: questions about the parts of many sessions."""

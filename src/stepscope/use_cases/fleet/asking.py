@@ -10,17 +10,17 @@ from msgspec import Struct, field
 from stepscope.fleet import questions
 from stepscope.fleet.engine import Engine, UnreadableError
 from stepscope.fleet.part_names import parsed
-from stepscope.fleet.questions import Asked
+from stepscope.fleet.questions import Asked, Read
 from stepscope.model.api.fleet import FleetAnswer, GroupBy, PartsRead
 from stepscope.tables.errors import FormatError, UsageError
 from stepscope.use_cases.fleet import parts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable
 
+    from stepscope.sessions.fleet.sending import Destination
     from stepscope.tables.stacks import StackProfile
     from stepscope.use_cases.fleet.parts import FoundParts
-    from stepscope.use_cases.fleet.sending import Destination
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ def jobs(scope: Scope) -> FleetAnswer:
         TargetError: the place cannot be read.
         FormatError: parts cannot be read although they are what was sent.
     """
-    rows, read = _ask(scope, questions.kinds_of(None), lambda engine: questions.jobs(engine, scope.asked))
+    rows, read = _ask(scope, questions.JOBS, lambda engine: questions.jobs(engine, scope.asked))
     return FleetAnswer(
         question="jobs",
         sort=scope.asked.sort,
@@ -61,7 +61,7 @@ def jobs(scope: Scope) -> FleetAnswer:
 
 def top(scope: Scope, by: GroupBy) -> FleetAnswer:
     """The lines, findings or groups of jobs that cost most; raises as ``jobs``."""
-    rows, read = _ask(scope, questions.kinds_of(by), lambda engine: questions.top(engine, scope.asked, by))
+    rows, read = _ask(scope, questions.read_of(by), lambda engine: questions.top(engine, scope.asked, by))
     return FleetAnswer(
         question="top",
         by=by,
@@ -81,8 +81,7 @@ def flame(scope: Scope, event: str, by: GroupBy | None) -> tuple[StackProfile, P
     """
     from stepscope.fleet.flame import profile_of
 
-    kinds = (*questions.ALWAYS, "stack")
-    found, read = _ask(scope, kinds, lambda engine: questions.stacks(engine, scope.asked, event, by))
+    found, read = _ask(scope, questions.STACKS, lambda engine: questions.stacks(engine, scope.asked, event, by))
     if not found:
         raise UsageError(f"{scope.place.url}: no job there has stacks of {event}; expected one of cpu, python, off-cpu")
     return profile_of(found, event), read
@@ -90,28 +89,28 @@ def flame(scope: Scope, event: str, by: GroupBy | None) -> tuple[StackProfile, P
 
 def remove(scope: Scope, *, really: bool) -> int:
     """Delete the parts of the jobs that the filters keep, all of each session; return how many. Raises as ``jobs``."""
-    rows, _ = _ask(scope, questions.kinds_of(None), lambda engine: questions.sessions(engine, scope.asked))
+    rows, _ = _ask(scope, questions.JOBS, lambda engine: questions.sessions(engine, scope.asked))
     place = scope.place.open()
     names = [name for name in map(parsed, place.names()) if name is not None and name.session in rows]
     return parts.remove(place, names) if really else len(names)
 
 
-def _ask(scope: Scope, kinds: Collection[str], ask: Callable[[Engine], T]) -> tuple[T, PartsRead]:
+def _ask(scope: Scope, wanted: Read, ask: Callable[[Engine], T]) -> tuple[T, PartsRead]:
     """Ask of all parts that can be read: those that cannot are looked for only if there are any."""
     found = parts.find(scope.place.open(), scope.place.url, scope.since, scope.until)
     try:
-        return _asked_once(found, kinds, ask)
+        return _asked_once(found, wanted, ask)
     except UnreadableError as error:
         if not found.leave_out_damaged():
             raise
         if not found.names:
             raise FormatError(f"{scope.place.url}: all parts there are damaged: {error}") from error
-        return _asked_once(found, kinds, ask)
+        return _asked_once(found, wanted, ask)
 
 
-def _asked_once(found: FoundParts, kinds: Collection[str], ask: Callable[[Engine], T]) -> tuple[T, PartsRead]:
+def _asked_once(found: FoundParts, wanted: Read, ask: Callable[[Engine], T]) -> tuple[T, PartsRead]:
     with closing(Engine()) as engine:
-        engine.load(found.paths(), kinds)
+        engine.load(found.paths(), wanted.kinds, wanted.columns)
         rows = ask(engine)
     read = PartsRead(
         sessions=len(found.names), others=found.others, newer=found.newer, damaged=tuple(sorted(found.damaged))

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from stepscope.sessions.gathering.target import Target
 
 REPORT = "report.json"
+NOT_LEFT = "fleet"
+"""Where a part of a session of ``enable`` could not be sent, in the trouble file of its folder."""
 
 
 class Destination(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +60,7 @@ def part_of(path: Path, *, sources: bool = False) -> Part:
     from stepscope.fleet import part
     from stepscope.model.report.report import Report
     from stepscope.sessions import bundle
-    from stepscope.use_cases.fleet.attempts import earlier
+    from stepscope.sessions.fleet.attempts import earlier
 
     session = bundle.open_session(path)
     manifest = session.manifest

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from stepscope.fleet.part_names import parsed
 from stepscope.model.session.session import Manifest
+from stepscope.sessions.fleet import attempts, sending
+from stepscope.sessions.fleet.sending import Destination
 from stepscope.store.manifests import read_manifest
 from stepscope.tables import layout
 from stepscope.tables.errors import SessionError, TargetError, UsageError
-from stepscope.use_cases.fleet import attempts, sending
-from stepscope.use_cases.fleet.sending import Destination
 
 RECORDED = Path(__file__).parents[2] / "data" / "mirrored-replicas" / "slow.stepscope"
 

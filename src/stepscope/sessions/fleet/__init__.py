@@ -1,0 +1,1 @@
+"""Parts of sessions for the fleet: made, and sent."""
