@@ -64,7 +64,7 @@ class Engine:
             raise UsageError(f"DuckDB is not installed; run: {install_command('fleet')}") from error
         self._error: type[Exception] = duckdb.Error
         self._open = cast("_Connection", duckdb.connect(":memory:", config=_SETTINGS))
-        self._open.execute("SET enable_progress_bar = false")  # it goes to stdout, among the bytes of an answer
+        self._open.execute("SET enable_progress_bar = false")  # stdout holds the answer
 
     def close(self) -> None:
         """Free what it holds."""
