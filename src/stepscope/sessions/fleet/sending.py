@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -123,10 +124,12 @@ def outcome(session: Path, to: Destination, shown: str) -> tuple[bool, str]:
         made = part_of(session, sources=to.sources)
         to.spool.put(made.name.path, made.data)
         flush(to)
-        return f"{format_bytes(len(made.data))} at {to.url}; ask: stepscope fleet jobs {to.url}"
+        return f"{format_bytes(len(made.data))} at {to.url}; ask: stepscope fleet jobs {shlex.quote(to.url)}"
 
     arrived, line = in_time(work, to.url)
     if arrived:
         return True, line
-    later = f"stepscope fleet add {shown} --to {to.url}"
+    files = (("--key-file", to.key_file), ("--ca-file", to.ca_file))
+    options = "".join(f" {name} {shlex.quote(str(file))}" for name, file in files if file is not None)
+    later = f"stepscope fleet add {shlex.quote(shown)} --to {shlex.quote(to.url)}{options}"
     return False, f"not sent: {line}; the next run with --fleet sends it, or: {later}"
