@@ -42,7 +42,7 @@ COMMANDS = {
     "export": ("stepscope.cli.export:export", "Write a session as a file of another tool."),
     "merge": ("stepscope.cli.merge:merge", "Join the sessions of one job's members."),
     "gather": ("stepscope.cli.gather:gather", "Gather the sessions of many hosts in one place."),
-    "fleet": ("stepscope.cli.fleet:fleet", "Ask many sessions: what costs most, who has it."),
+    "fleet": ("stepscope.cli.fleet.commands:fleet", "Ask many sessions: what costs most, who has it."),
     "pack": ("stepscope.cli.pack:pack", "Pack a session into one file."),
     "unpack": ("stepscope.cli.pack:unpack", "Unpack a packed session."),
 }

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import functools
-import re
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from stepscope.cli.fleet.options import scoped, table_options
 from stepscope.cli.key_file import CA_FILE, KEY_FILE
 from stepscope.tables.errors import UsageError
 from stepscope.tables.units import format_bytes, format_number_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from stepscope.model.api.fleet import FleetAnswer, GroupBy, SortBy
     from stepscope.use_cases.fleet.asking import Scope
 
 _BY = ("line", "finding", "user", "team", "project", "model", "host", "version")
 _ROOTS = ("user", "team", "project", "model", "host")
-_SORTS = ("wall", "cpu", "device", "money", "thread")
 _EVENTS = ("cpu", "python", "off-cpu")
-_AGO = re.compile(r"(\d{1,4})d")
-_DAY = re.compile(r"\d{4}-\d\d-\d\d")
-_DAY_S = 86_400
 
 
 @click.group(short_help="Ask many sessions: what costs most, who has it.")
@@ -36,75 +28,6 @@ def fleet() -> None:
     Each session leaves one small file, its part, in a folder that hosts share or in an object store: with
     `stepscope run --fleet URL`, or `stepscope fleet add`. Questions are answered here, by DuckDB (extra `fleet`).
     """
-
-
-_FILTERS = (
-    click.option("--user", default="", help="Only jobs of this user."),
-    click.option("--team", default="", help="Only jobs of this team."),
-    click.option("--project", default="", help="Only jobs of this project: the repository's folder."),
-    click.option("--program", default="", help="Only jobs that run this script, '-m MODULE' or program."),
-    click.option("--model", default="", help="Only jobs of this model."),
-    click.option("--host", default="", help="Only jobs of this host."),
-    click.option("--finding", default="", metavar="CODE", help="Only jobs that have this finding."),
-    click.option("--since", default="", metavar="DAY", help="Only jobs that began on this day (UTC) or later, or 30d."),
-    click.option("--until", default="", metavar="DAY", help="Only jobs that began on this day or earlier, or 7d."),
-    KEY_FILE,
-    CA_FILE,
-)
-
-
-def _scoped(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command URL and the filters, as its argument ``scope``."""
-
-    @functools.wraps(command)
-    def wrapped(
-        *, url: str, since: str, until: str, key_file: Path | None, ca_file: Path | None, **others: object
-    ) -> None:
-        from stepscope.fleet.questions import FILTERS, Asked
-        from stepscope.sessions.fleet.sending import Destination
-        from stepscope.use_cases.fleet.asking import Scope
-
-        filters = {name: str(value) for name in FILTERS if (value := others.pop(name))}
-        scope = Scope(
-            place=Destination(url=url, key_file=key_file, ca_file=ca_file),
-            asked=Asked(filters=filters),
-            since=_day(since, "--since"),
-            until=_day(until, "--until"),
-        )
-        command(scope=scope, **others)
-
-    decorated: Callable[..., None] = wrapped
-    for option in reversed(_FILTERS):
-        decorated = option(decorated)
-    return click.argument("url", metavar="URL")(decorated)
-
-
-def _table_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Options of questions that are answered by a table."""
-    for option in (
-        click.option(
-            "--format",
-            "form",
-            type=click.Choice(("text", "json")),
-            default="text",
-            show_default=True,
-            help="json for programs (schema stepscope.fleet/1).",
-        ),
-        click.option("--limit", type=click.IntRange(1, 100_000), default=20, show_default=True, help="Most rows."),
-        click.option(
-            "--prices",
-            type=click.Path(path_type=Path, dir_okay=False),
-            help="TOML file with prices of hours (docs/fleet.md): adds a column of money.",
-        ),
-        click.option(
-            "--sort",
-            type=click.Choice(_SORTS),
-            help="Order. wall: time that the job took, or that a line or finding took of it; cpu: CPU time; device: "
-            "wall time times GPUs; thread (of lines): time of all threads. Default: money with --prices, else wall.",
-        ),
-    ):
-        command = option(command)
-    return command
 
 
 @fleet.command(short_help="Add sessions that exist.")
@@ -133,8 +56,8 @@ def add(sessions: tuple[Path, ...], url: str, key_file: Path | None, ca_file: Pa
 
 
 @fleet.command(short_help="List the jobs that cost most.")
-@_scoped
-@_table_options
+@scoped
+@table_options
 def jobs(scope: Scope, form: str, limit: int, prices: Path | None, sort: SortBy | None) -> None:
     """List the jobs at URL that cost most."""
     from stepscope.use_cases.fleet import asking
@@ -145,10 +68,10 @@ def jobs(scope: Scope, form: str, limit: int, prices: Path | None, sort: SortBy 
 
 
 @fleet.command(short_help="What costs most, by line, finding, team ...")
-@_scoped
+@scoped
 @click.option("--by", type=click.Choice(_BY), default="finding", show_default=True, help="What costs are added up by.")
 @click.option("--library", is_flag=True, help="With --by line: lines of libraries, by their own time.")
-@_table_options
+@table_options
 def top(
     scope: Scope, by: GroupBy, form: str, limit: int, prices: Path | None, sort: SortBy | None, *, library: bool
 ) -> None:
@@ -164,7 +87,7 @@ def top(
 
 
 @fleet.command(short_help="One flame graph of many sessions.")
-@_scoped
+@scoped
 @click.option("--event", type=click.Choice(_EVENTS), default="python", show_default=True, help="The sampled event.")
 @click.option("--by", type=click.Choice(_ROOTS), help="Put these groups at the root.")
 @click.option(
@@ -201,7 +124,7 @@ def flame(scope: Scope, event: str, by: GroupBy | None, outputs: tuple[Path, ...
 
 
 @fleet.command(short_help="Delete parts of a user, a project or old days.")
-@_scoped
+@scoped
 @click.option("--yes", is_flag=True, help="Delete. Default: only say how many parts it would be.")
 def remove(scope: Scope, *, yes: bool) -> None:
     """Delete the parts in the folder URL that the filters keep: of one user, of a project, of days until DAY ..."""
@@ -234,12 +157,3 @@ def _print(answer: FleetAnswer, form: str) -> None:
     from stepscope.report.fleet_text import render
 
     click.echo(render(answer), nl=False)
-
-
-def _day(text: str, option: str) -> str:
-    """An ISO day, as given or so many days ago; "" stays."""
-    if found := _AGO.fullmatch(text):
-        return time.strftime("%Y-%m-%d", time.gmtime(time.time() - int(found[1]) * _DAY_S))
-    if text and not _DAY.fullmatch(text):
-        raise UsageError(f"{option} {text}: no day; expected YYYY-MM-DD, or days ago such as 30d")
-    return text
