@@ -51,7 +51,7 @@ class MeasuredCell(Struct, frozen=True, kw_only=True):
             rundir.write_ended(self.run, exit_code)
 
     def wait(self, timeout_s: float = REPORT_S) -> bool:
-        """Wait for the report; False: it is still being written, or nobody writes it."""
+        """Wait for the report; False: it is still being written, or no process writes it."""
         until = time.monotonic() + timeout_s
         heard = time.monotonic()
         while self.run.is_dir():

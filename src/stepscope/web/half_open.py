@@ -1,6 +1,6 @@
 """Connections that bring no whole request: they are let go, so that others are served (docs/security.md).
 
-uvicorn waits for the first request of a connection for ever, and answers nobody (503) once there are as many
+uvicorn waits for the first request of a connection for ever, and answers no one (503) once there are as many
 connections as it may have. Any process of the host could fill them, without a token.
 """
 
