@@ -69,7 +69,7 @@ def _of_program(view: SessionView, finding: Finding) -> Finding:
     if part is None or part.work is None:
         return finding
     does = line_words.work(part.work, None, 0.0)
-    if part.work.framework or part.waits_for_threads:  # neither a model that runs nor another's work is a reason
+    if part.work.framework or part.waits_for:  # neither a model that runs nor another's work is a reason
         does = replace(does, short="")
     return replace(finding, does=does, explanation=_said(finding, does))
 

@@ -108,6 +108,23 @@ def test_a_main_thread_that_waits_for_its_threads_is_not_the_one_to_look_at(*, w
     assert (found.where[0].line, found.severity) == ((10, "high") if works else (40, "info"))
 
 
+@pytest.mark.parametrize(
+    ("below", "waits"),
+    [
+        (("socketserver.py", "BaseServer.serve_forever"), "requests"),
+        (("asyncio/base_events.py", "BaseEventLoop.run_forever"), "requests"),
+        (("threading.py", "Thread.join"), "other threads"),
+    ],
+)
+def test_a_program_that_waits_for_the_work_of_others_loses_nothing(below: tuple[str, str], waits: str) -> None:
+    """A server without requests, and a main thread whose threads have ended."""
+    file, function = below
+    frame = Frame(f"/usr/lib/python3.11/{file}", function, 9, own=False)
+    ((found,), _) = look(DETECTOR, program((95, (MAIN, frame))))
+    assert found.severity == "info"
+    assert f"waits for {waits} for 95 %" in found.title
+
+
 def test_work_of_a_known_kind_comes_with_its_remedy() -> None:
     report = report_of(program((15, LOAD), (70, CALL)).session())
     first = report.findings[0]

@@ -41,6 +41,16 @@ BUSY = 0.5
 """Part of the main thread's time below which it mostly waits."""
 LONGEST_NS = 1_000_000_000
 """Longest time that one sample of another thread stands for."""
+THREADS = "other threads"
+_OTHERS: dict[str, str] = {
+    "lock": THREADS,
+    "process": "other processes",
+    "pipe": "other processes",
+    "client": "requests",
+    "events": "requests",
+}
+SERVES = frozenset({"serve_forever", "run_forever", "_run_once", "accept"})
+"""Functions in which servers wait for work."""
 LINE = 0.5
 """Part of a function's time from which one of its lines is the place, with what this line does."""
 
@@ -55,8 +65,8 @@ class ProgramPart(Struct, frozen=True, kw_only=True):
     ns: float
     line_ratio: float
     """Part of the function's time in the first of its lines."""
-    waits_for_threads: bool
-    """Whether most of it is a wait for other threads of the process: what they do is the reason."""
+    waits_for: str
+    """What most of it waits for, if that is work of others, which may be none: "other threads", "requests"; else ""."""
     work: Work | None
     """What the first line does, or all of them if none has half of the time; None: too few samples."""
 
@@ -86,6 +96,16 @@ def _waits(view: SessionView, sample: Sample) -> bool:
 def _in_lock(view: SessionView, sample: Sample) -> bool:
     reason = wait_reasons.reason(sample, view.source_of)
     return reason == "lock" or (reason == "unknown" and wait_reasons.takes_lock(sample, view.source_of))
+
+
+def _waits_for(view: SessionView, samples: list[Sample]) -> str:
+    weights: Counter[str] = Counter()
+    for one in samples:
+        reason = wait_reasons.reason(one, view.source_of)
+        serves = any(frame.function.rpartition(".")[2] in SERVES for frame in one.below_user())
+        weights[_OTHERS.get(reason, "requests" if serves else THREADS if _in_lock(view, one) else "")] += one.weight_ns
+    (found, weight), *_ = weights.most_common(1)
+    return found if 2 * weight > weights.total() else ""
 
 
 def _others(whole: Ledger, part: LedgerPart) -> list[Sample]:
@@ -150,7 +170,6 @@ def _part(view: SessionView, group: list[tuple[Sample, Spot]], ratio: float, ns:
         ratio=ratio,
         ns=ns,
         line_ratio=most / whole,
-        waits_for_threads=2 * stack_samples.weight_of(one for one in mine if _in_lock(view, one))
-        > stack_samples.weight_of(mine),
+        waits_for=_waits_for(view, mine),
         work=line_work.build(mine, view.source_of),
     )

@@ -15,8 +15,8 @@ first line. What the lines do rests on the same stack samples (20 a second).
 ## Known limits
 A function is above information if the kind of work on its lines is known, or if it takes three tenths of the run in
 the user's own Python. Lines that call a framework stay information: whether a model has to compute that long is not
-known from stacks. So do those that wait for other threads of the process: if the main thread mostly waits, the lines of
-the others are named, while they do not wait. No saving is measured.
+known from stacks. So do those that wait for other threads, processes or requests: if the main thread mostly waits, the
+lines of the others are named, while they do not wait. No saving is measured.
 
 ## Remedy
 That of the work on the lines, where it is known. To see the parts of a step: call `stepscope.step()` once in each turn
@@ -75,11 +75,11 @@ def _finding(view: SessionView, part: ProgramPart, params: Params) -> Seen:
     work, place = part.work, part.places[0]
     known = work is not None and line_words.is_known(work)
     own = work is not None and not work.framework and part.ratio >= params.min_own_ratio
-    clear = not part.waits_for_threads and (own or (known and part.ratio >= params.min_clear_ratio))
+    clear = not part.waits_for and (own or (known and part.ratio >= params.min_clear_ratio))
     better = line_words.remedy(work) if work is not None else None
     name = f"the function {place.function} takes" if place.function != "<module>" else "the script's own lines take"
-    if part.waits_for_threads:
-        name = f"{name.rpartition(' ')[0]} waits for other threads for"
+    if part.waits_for:
+        name = f"{name.rpartition(' ')[0]} waits for {part.waits_for} for"
     line = f", {format_ratio(part.line_ratio)} of it at {PurePosixPath(place.file).name}:{place.line}"
     stage: Stage = "prediction" if set(view.frameworks) - {"numpy"} else "unknown"
     return Seen(
