@@ -74,7 +74,7 @@ def test_money_only_with_prices() -> None:
 def test_lines() -> None:
     """A line with its project; little time in seconds."""
     _, row, _ = fleet_text.render(LINES).splitlines()
-    assert row == "nets: train.py:41 make     3  3.6 s        -       -    -     0 h"
+    assert row == "nets: train.py:41 make     3  3.6 s        -       -    -     0 s"
 
 
 def test_texts_of_sessions_are_untrusted() -> None:
@@ -85,7 +85,7 @@ def test_texts_of_sessions_are_untrusted() -> None:
     wide = replace(LINES, costs=tuple(replace(COST, function=name) for name in names))
     _, one, other, _ = fleet_text.render(wide).splitlines()
     assert "…" in one
-    assert one.endswith("     3  3.6 s        -       -    -     0 h")
+    assert one.endswith("     3  3.6 s        -       -    -     0 s")
     assert cell_len(one) == cell_len(other)
 
 

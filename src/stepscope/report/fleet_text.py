@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 _WIDEST = 60
 """Cells of a column of text."""
-_SMALL_HOURS = 0.01
+MINUTE = 60
+"""Seconds and minutes from which the next unit is used."""
 
 
 def render(answer: FleetAnswer) -> str:
@@ -115,12 +116,11 @@ def _money(value: float | None, answer: FleetAnswer) -> list[str]:
 
 
 def _hours(value: float | None) -> str:
-    """Hours with three digits; "-" if they are not known."""
+    """``42 s``, ``7.5 min``, ``1.25 h``, with three digits; "-" if it is not known."""
     if value is None:
         return "-"
-    if 0 < value < _SMALL_HOURS:
-        return f"{value * 3600:.3g} s"
-    return f"{value:,.0f} h" if value >= 100 else f"{value:.3g} h"  # noqa: PLR2004 - three digits
+    number, unit = next(((value * n, u) for n, u in ((3600, "s"), (60, "min")) if value * n < MINUTE), (value, "h"))
+    return f"{number:,.0f} {unit}" if number >= 100 else f"{number:.3g} {unit}"  # noqa: PLR2004 - three digits
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], *, words: int) -> Iterator[str]:
