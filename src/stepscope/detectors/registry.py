@@ -49,6 +49,7 @@ from stepscope.detectors.general import (
     time_outside_steps,
 )
 from stepscope.detectors.graph import (
+    compiled_for_each_shape,
     constant_work_in_step,
     costly_metrics,
     denormal_weights,
@@ -180,6 +181,7 @@ ALL: Listed = (
     wasteful_operands.DETECTOR,
     large_kernel_convolution.DETECTOR,
     denormal_weights.DETECTOR,
+    compiled_for_each_shape.DETECTOR,
     no_progress.DETECTOR,
     slow_python_in_loop.DETECTOR,
     eager_step.DETECTOR,

@@ -42,6 +42,7 @@ OF_CODE: dict[str, tuple[str, ...]] = {
     "GRF006": (STUB,),
     "GRF009": ("float32", LINES),
     "GRF010": ("xla-off",),
+    "GRF024": ("xla-off",),
     "GRF011": (LINES,),
     "GRF012": (LINES,),
     "GRF013": (LINES,),

@@ -6,7 +6,7 @@ import pytest
 from tests.derive.op_traces import Maker
 from tests.derive.sessions import MS, SCRIPT, Job
 from tests.detectors.asking import find
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
 from tests.detectors.traced_jobs import STEP, TRACE, TRACED, compiled, holding, untraced
 
 from stepscope.detectors.base import run
@@ -67,46 +67,6 @@ def traced(job: Job, signature: str, *, jit: bool = True, ordinal: int = 1) -> J
 def test_a_trace_is_wanted_where_shapes_may_change(signature: str, *, jit: bool, ordinal: int, wanted: bool) -> None:
     """A function for any length is traced once, whatever XLA does with it."""
     assert asks(traced(untraced(), signature, jit=jit, ordinal=ordinal)) == wanted
-
-
-def slow_calls(count: int, dur: int, *, signature: str = "(ids: int32(32, None))") -> Job:
-    """A traced job without a compilation, ``count`` of whose 60 calls of 20 ms take ``dur``."""
-    made = Maker()
-    for i in range(TRACED):
-        made.step(STEP * i, STEP - 1, i)
-    job, at = traced(holding(made.trace()), signature), 0
-    job.records.clear()
-    call = job.execution()
-    for i in range(60):
-        long = i % 4 == 1 and i // 4 < count
-        call.at(at, dur if long else 20 * MS)
-        at += (dur if long else 20 * MS) + 2 * MS
-    job.ended_ns = at
-    return job
-
-
-def test_calls_that_take_many_times_as_long_compile_again() -> None:
-    """Without a traced compilation the times of a function for any shape say it."""
-    (found,), _ = look(DETECTOR, slow_calls(8, 500 * MS))
-    assert "8 of 5" in found.title
-    assert "500 ms instead of 20 ms" in found.title
-    assert [(place.file, place.line) for place in found.where] == [("train.py", 7)]
-    assert (found.cost.basis, [remedy.id for remedy in found.remedies]) == ("modelled", ["constant-shapes", "no-xla"])
-
-
-@pytest.mark.parametrize(
-    "job",
-    [
-        slow_calls(4, 500 * MS),
-        slow_calls(8, 90 * MS),
-        slow_calls(5, 55 * MS),
-        slow_calls(8, 500 * MS, signature="(ids: int32(32, 64))"),
-    ],
-    ids=["few", "not-that-long", "little-time", "one-shape"],
-)
-def test_other_long_calls(job: Job) -> None:
-    """A few long calls, calls that take a little longer, and those of one shape are something else."""
-    assert look(DETECTOR, job)[0] == ()
 
 
 def compiling(name: str = "") -> Job:
