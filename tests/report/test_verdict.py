@@ -11,7 +11,7 @@ from stepscope.model.report.report import SessionSummary, StepMaker
 from stepscope.model.report.step_summary import StepTimes
 from stepscope.report import html, json_report, markdown, text, verdict
 from stepscope.report.brief import text as brief
-from stepscope.tables.findings import Diagnostic
+from stepscope.tables.findings import Diagnostic, Severity
 from stepscope.tables.place import Place
 
 replace = msgspec.structs.replace
@@ -140,6 +140,16 @@ def test_a_crash_takes_three_lines() -> None:
     assert "exit code 3" in lines[0]
     assert "ended before its first step" in lines[1]
     assert len(text.render(samples.no_steps(), verbose=True).splitlines()) > 5
+
+
+@pytest.mark.parametrize("severity", ["high", "info"])
+def test_the_page_of_a_job_without_steps_begins_with_its_largest_part(severity: Severity) -> None:
+    """As its title, or where nothing is above information behind it."""
+    largest = replace(samples.input_bound().findings[0], code="GEN015", severity=severity, title="score takes 72 %")
+    page = html.render(replace(samples.no_steps(), findings=(largest,)))
+    head = page[page.index("<h1>") : page.index("</p>", page.index("<h1>"))]
+    assert ("No steps seen" in head) is (severity == "info")
+    assert "score takes 72 %" in head
 
 
 def test_nothing_to_measure_takes_three_lines() -> None:

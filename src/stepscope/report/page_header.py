@@ -31,9 +31,11 @@ def _verdict(report: Report) -> Html:
         said = verdict.nothing_text(report)
         head = "Nothing found in the trace" if report.op_traces else "Sampled stacks"
         more = f"{said[0].upper() + said[1:]}."
-    elif not report.session.steps and not words.is_imported(report):
+    elif not found and not report.session.steps:
         said = verdict.no_steps_text(report)
-        head, more = said[0].upper() + said[1:], "Everything else that was measured is below."
+        listed = verdict.listed(report)
+        largest = f"The largest part of the run: {titles.title(listed[0])}. " if listed else ""
+        head, more = said[0].upper() + said[1:], f"{largest}Everything else that was measured is below."
     elif not found:
         said = verdict.nothing_text(report)
         head = said[0].upper() + said[1:]
