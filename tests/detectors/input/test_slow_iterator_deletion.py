@@ -46,11 +46,14 @@ def test_a_wait_within_a_step_is_a_share_of_the_steps() -> None:
 
 
 def test_the_end_of_a_fit_is_told_with_the_remedy_that_spares_it() -> None:
-    """No iterator takes the place of the last one, so a repeated dataset would wait there, too."""
+    """No iterator takes the place of the last one, so a repeated dataset would wait there, too. It comes once, however
+    long the run is, and so is information.
+    """
     job = standing(exchanged=False, after=0)
     job.samples([WAKES + 50 * MS], Frame(SCRIPT, "main", FIT + 1), dur=50 * MS)
     (found,) = (one for one in find(job) if one.code == "INP016")
     assert [one.id for one in found.remedies] == ["without-autotuning", "one-iterator-for-all-epochs"]
+    assert found.severity == "info"
 
 
 def test_a_dataset_that_keras_made_gets_the_remedy_that_fits() -> None:

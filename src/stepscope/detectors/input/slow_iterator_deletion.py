@@ -17,7 +17,8 @@ wait.
 ## Known limits
 That the iterator is deleted in these waits is concluded from where they lie, and from the time at which they end: by
 chance a wait of some seconds ends so in one of ten cases. Waits below a second are not looked for. Iterators that are
-let go of at the program's end are not included, those at the end of a `fit` are.
+let go of at the program's end are not included, those at the end of a `fit` are. A single one, at the end of a
+`fit`, is information: it does not grow with the run.
 
 ## Remedy
 Keep one iterator: `repeat()` the dataset and give `fit` `steps_per_epoch`; in a loop `batches = iter(dataset.repeat())`
@@ -111,6 +112,7 @@ def _seen(view: StepsView, params: Params, found: Sequence[Deletion], whole: int
     return Seen(
         title=f"deleting a tf.data iterator waits {format_ns(longest.long_ns)} for its autotuning, {times}: "
         f"{format_ratio(ratio)} of the {'time' if parts else 'run'}",
+        severity="info" if len(found) == 1 and longest.ends_loop and not parts else None,
         confidence=SURE if len(found) >= SURE_FROM else LESS_SURE,
         where=tuple(dict.fromkeys(view.place(s.file, s.line, function=s.function) for s in (o.spot for o in found))),
         evidence=(
