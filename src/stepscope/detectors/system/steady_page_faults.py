@@ -328,11 +328,18 @@ def _remedies(
     if not known:
         what = f"what calls {call}" if call else "which call returns the memory, and which allocator serves the tensors"
         text = f"find out {what}, before changing any{' allocator' if call else ''}"
-        return *_settings(view, larger), Remedy(id="find-the-allocator", text=text)
+        tried = _REMEDIES["glibc"][:1] if causes is None and _on_malloc(view, serving) else ()
+        return *_settings(view, larger), Remedy(id="find-the-allocator", text=text), *_settings(view, tried)
     names = _REMEDIES.get(serving.allocator, _OTHERWISE)
     if serving.tensors_on_malloc:
         names = (*names, "onednn-pool")
     return _arena(serving) + _settings(view, (*names, *larger))
+
+
+def _on_malloc(view: SessionView, serving: Serving) -> bool:
+    """Whether the C library serves the tensors: JAX has no pool on a CPU; of PyTorch see ``_larger_pages``."""
+    computes = set(view.frameworks)
+    return serving.allocator == "glibc" and "jax" in computes and computes.isdisjoint({"tensorflow", "torch"})
 
 
 def _larger_pages(view: SessionView, serving: Serving, faults: Faults) -> tuple[str, ...]:
