@@ -58,6 +58,18 @@ def test_edits_that_no_trial_can_make(view: SessionView, edits: list[Edit]) -> N
     assert edits_trial.of(view, edits, {}) == ""
 
 
+def test_a_call_in_a_loop_over_epochs_is_one_call() -> None:
+    """Each epoch takes from the same dataset; two maps of one input with different functions are two calls."""
+    taken = [DatasetMade(at=0, id=20 + i, cls="TakeDataset", file=FILE, line=17, inputs=[2]) for i in range(9)]
+    names = {one.id: "take" for one in taken}
+    assert set(chains.ordinals(taken, names).values()) == {(1, 1)}
+    pair = [
+        DatasetMade(at=0, id=i, cls="MapDataset", file=FILE, line=18, inputs=[2], fn_name=name)
+        for i, name in ((40, "image"), (41, "label"), (42, "image"))
+    ]
+    assert chains.ordinals(pair, dict.fromkeys((40, 41, 42), "map")) == {40: (1, 2), 41: (2, 2), 42: (1, 2)}
+
+
 def test_the_second_of_two_maps_on_a_line_is_told_from_the_first(view: SessionView) -> None:
     """Calls of a chain are made in the order in which it is written."""
     second = DatasetMade(at=0, id=9, cls="MapDataset", file=FILE, line=15)

@@ -152,11 +152,19 @@ def _without_line(text: str, chain: _Chain) -> str:
 
 
 def ordinals(datasets: Sequence[DatasetMade], method: Mapping[int, str]) -> dict[int, tuple[int, int]]:
-    """Of each dataset that a pipeline is made of: which of the calls alike on its line made it, and how many did."""
-    by_call: dict[tuple[str, int, str], list[int]] = {}
+    """Of each dataset that a pipeline is made of: which of the calls alike on its line made it, and how many did.
+
+    A call in a loop over epochs makes one after the other, of the same inputs and with the same function: it is one call.
+    """
+    by_call: dict[tuple[str, int, str], list[tuple[object, ...]]] = {}
+    found: dict[int, tuple[list[tuple[object, ...]], int]] = {}
     for made in sorted(datasets, key=lambda d: d.id):
-        by_call.setdefault((made.file, made.line, method[made.id]), []).append(made.id)
-    return {one: (at, len(ids)) for ids in by_call.values() for at, one in enumerate(ids, 1)}
+        calls = by_call.setdefault((made.file, made.line, method[made.id]), [])
+        given = (*made.inputs, made.fn_name, made.fn_file, made.fn_line)
+        if given not in calls or not made.inputs:
+            calls.append(given)
+        found[made.id] = calls, calls.index(given) + 1 if made.inputs else len(calls)
+    return {one: (at, len(calls)) for one, (calls, at) in found.items()}
 
 
 def diff(name: str, before: str, after: str) -> str:
