@@ -154,7 +154,7 @@ def _without_line(text: str, chain: _Chain) -> str:
 def ordinals(datasets: Sequence[DatasetMade], method: Mapping[int, str]) -> dict[int, tuple[int, int]]:
     """Of each dataset that a pipeline is made of: which of the calls alike on its line made it, and how many did.
 
-    A call in a loop over epochs makes one after the other, of the same inputs and with the same function: it is one call.
+    A call in a loop over epochs makes one after the other, of the same inputs, with the same function: it is one call.
     """
     by_call: dict[tuple[str, int, str], list[tuple[object, ...]]] = {}
     found: dict[int, tuple[list[tuple[object, ...]], int]] = {}
