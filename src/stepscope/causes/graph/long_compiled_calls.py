@@ -55,7 +55,8 @@ class LongCalls(Struct, frozen=True, kw_only=True):
 def build(view: SessionView) -> LongCalls | None:
     """The long calls of the steady steps, if there are enough; else those of the run; None if neither has."""
     why, mine = of_many_shapes(view), steps_view.of(view)
-    if mine is None or mine.steps.call is None or not why or not mine.steps.steady_ns:
+    call = mine.steps.call if mine is not None else None
+    if mine is None or call is None or not why or not mine.steps.steady_ns:
         return None
     steps = mine.steps
     function = compiled(view)[0].function
@@ -64,7 +65,6 @@ def build(view: SessionView) -> LongCalls | None:
     if found is not None:
         return found
     whole = view.get(phase_lines.job)
-    call = steps.call
     alike = [n.id for n in mine.names.values() if (n.text, n.file, n.line) == (call.text, call.file, call.line)]
     calls = mine.calls(steps.kind).named(alike)
     return _long(calls.durations[1:], function, why, wall_ns=whole.wall_ns, steady=False) if whole is not None else None

@@ -32,6 +32,7 @@ from msgspec import Struct
 
 from stepscope.causes.graph import long_compiled_calls
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
+from stepscope.detectors.shared.constant_shapes import CONSTANT
 from stepscope.tables.findings import Evidence, Remedy
 from stepscope.tables.units import Ratio, format_ns, format_ratio
 
@@ -51,10 +52,6 @@ class Params(Struct, frozen=True, kw_only=True):
     """Of the run, in long calls; of the steady wall time twice that."""
 
 
-CONSTANT = Remedy(
-    id="constant-shapes",
-    text="keep the shapes constant: drop or pad the last partial batch, pad sequences to a few lengths",
-)
 _NO_XLA = Remedy(id="no-xla", text="or leave jit_compile off: without XLA one graph serves all shapes")
 
 

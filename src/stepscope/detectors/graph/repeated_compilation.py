@@ -36,8 +36,8 @@ from msgspec import Struct
 
 from stepscope.causes.graph import long_compiled_calls
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
-from stepscope.detectors.graph import compiled_for_each_shape
 from stepscope.detectors.shared import trace_evidence
+from stepscope.detectors.shared.constant_shapes import CONSTANT
 from stepscope.tables.findings import Remedy
 from stepscope.tables.units import Ratio, format_ns
 
@@ -95,7 +95,7 @@ def _finding(view: SessionView, trace: OpView, again: list[Compilation], ratio: 
         ),
         cost=cost_of(view, ratio),
         remedies=(
-            compiled_for_each_shape.CONSTANT,
+            CONSTANT,
             Remedy(id="arrays-for-values", text="pass values that change as arrays, not as Python numbers or strings"),
         ),
         explanation=_told(main.changes) + "The share is of the traced steps.",
