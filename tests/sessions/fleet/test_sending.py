@@ -63,7 +63,7 @@ def test_what_cannot_be_sent_waits(session: Path, tmp_path: Path) -> None:
     waiting = parts_in(to.spool.folder)
     assert len(waiting) == 1
     place.unlink()
-    assert sending.add([], to) == ["1 part that waited were sent, too"]
+    assert sending.add([], to) == ["1 part that waited was sent, too"]
     assert parts_in(place) == waiting
     assert parts_in(to.spool.folder) == []
 

@@ -90,7 +90,10 @@ def add(paths: Sequence[Path], to: Destination) -> list[str]:
         lines.append(f"{path}: {format_bytes(len(made.data))}, {made.name.path}")
     sent = flush(to)
     waited = sent - len(lines)
-    return [*lines, f"{format_number_of(str(waited), 'parts')} that waited were sent, too"] if waited > 0 else lines
+    if waited > 0:
+        were = "was" if waited == 1 else "were"
+        lines.append(f"{format_number_of(str(waited), 'parts')} that waited {were} sent, too")
+    return lines
 
 
 def flush(to: Destination) -> int:
