@@ -16,9 +16,10 @@ cores, ONNX Runtime 1.32.0: a row takes 2 to 13 times less in runs of 32 rows, f
 
 ## Known limits
 What more rows save is modelled, by the measurements above. Models that convolve, or that work on sequences of many
-tokens, use each weight many times in a run of one row: they are left out by their time, as batches gain little there or
-make things slower. Whether turns of the loop depend on each other is read from the source of the function that holds
-it. A loop that waits for its rows (a socket, a queue) is a service whose requests come one by one: nothing is said.
+tokens, use each weight many times in a run of one row: they are left out by their time. Batches gain nothing there:
+four convolutions of 32 channels took 2.11 to 2.16 ms of CPU time an image in runs of 1, 8 and 32. Whether turns of the
+loop depend on each other is read from the source of the function that holds it. A loop that waits for its rows (a
+socket, a queue) is a service whose requests come one by one: nothing is said.
 
 ## Remedy
 Stack rows and run the session on some hundreds at once: `session.run(None, {name: numpy.stack(rows)})`.
