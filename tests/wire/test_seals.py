@@ -130,3 +130,15 @@ def test_a_measured_process_seals_all_its_records(armed: Armed) -> None:
     sealed = seals.read(header, 0)
     assert len(sealed) > 1
     assert sum(count for _, count, _ in sealed) >= 300
+
+
+def test_what_an_agent_wrote_before_it_left_is_sealed(armed: Armed) -> None:
+    """The collector takes only sealed records while the process lives, and frees the ring once the agent has left."""
+    armed.start(
+        "import os, stepscope\nfrom stepscope.agent import state\n"
+        "for _ in range(40): stepscope.step()\n"
+        "state.CURRENT.take_out('a test')\nos._exit(0)"
+    )
+    (process,) = armed.processes()
+    first, count, _ = seals.read((process.folder / "ring").read_bytes()[: ring.HEADER_BYTES], 0)[-1]
+    assert first + count >= 40

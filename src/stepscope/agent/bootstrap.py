@@ -333,9 +333,11 @@ def end() -> None:
     hook, HOOK = HOOK, None
     if hook is not None:
         leave = hook.end
-        if leave is not None:
-            hook._call(leave, "end", None)
-        hook.remove()
+        try:
+            if leave is not None:
+                hook._call(leave, "end", None)
+        finally:
+            hook.remove()
 
 
 def listen() -> None:

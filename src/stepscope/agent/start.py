@@ -178,11 +178,13 @@ class MeasuredProcess:
     def leave(self, _module: Foreign = None) -> None:
         """The measurement is over, and the process stays: take everything off and hold nothing of the program's."""
         global _RUNNING
-        self.finish()
-        atexit.unregister(self.finish)
-        atexit.unregister(_let_others_end)
-        self.state.take_out("", said=True)
-        state.CURRENT = _RUNNING = None
+        try:
+            self.finish()
+        finally:
+            atexit.unregister(self.finish)
+            atexit.unregister(_let_others_end)
+            self.state.take_out("", said=True)
+            state.CURRENT = _RUNNING = None
 
 
 def _watch_forks() -> None:

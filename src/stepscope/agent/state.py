@@ -124,6 +124,8 @@ class AgentState:
             self.lines.diagnostic(code, "the agent stopped measuring: " + why)
         self.captures.stop(why)
         self.duty_cycle.end(self.now())  # while its record still reaches the ring
+        with self.guard("seals"):
+            self.records.seal_rest()  # the collector takes only sealed records while the process lives
         self.lines.out = True
         self.lines.dormant = False
         self.records.leave()

@@ -35,6 +35,8 @@ EVERY_NS = 450_000_000
 _AT_ONCE = 128
 """Records whose bytes are given to ``zlib`` at once: for more than 5 KiB it would give the interpreter's lock away, and
 the job would have to hand it back."""
+_LOOKED_AT = 4_096
+"""Records whose sequence numbers are looked at at once: a list of all would hold the lock for long after a rest."""
 _HEAD = struct.Struct("<QII")
 _STEP = RECORD_BYTES // 4
 _SEQ_AT = HEADER_BYTES // 4 + _STEP - 1
@@ -73,13 +75,19 @@ class Sealer:
 
     def _complete(self, first: int, end: int) -> int:
         """How many records from ``first`` on are complete."""
-        found: list[int] = []
+        at = first
         for a, b in self._places(first, end - first):
-            found += self._numbers[_SEQ_AT + a * _STEP : _SEQ_AT + b * _STEP : _STEP].tolist()
-        if end <= SEQ_MASK and found == list(range(first + 1, end + 1)):
-            return end - first
-        wrong = (i for i, number in enumerate(found) if number != (first + 1 + i) & SEQ_MASK)
-        return next(wrong, end - first)
+            for begin in range(a, b, _LOOKED_AT):
+                until = min(begin + _LOOKED_AT, b)
+                found = self._numbers[_SEQ_AT + begin * _STEP : _SEQ_AT + until * _STEP : _STEP].tolist()
+                wanted = range(at + 1, at + 1 + len(found))
+                if at + len(found) > SEQ_MASK or found != list(wanted):
+                    wrong = (i for i, number in enumerate(found) if number != (at + 1 + i) & SEQ_MASK)
+                    hole = next(wrong, len(found))
+                    if hole < len(found):
+                        return at + hole - first
+                at += len(found)
+        return end - first
 
     def _write(self, first: int, count: int) -> None:
         crc = 0

@@ -122,3 +122,31 @@ def test_every_loop_is_listed_with_whether_its_turns_are_independent() -> None:
     found = [(one.first, one.independent) for one in element_loops.every(source, 4)]
     assert found == [(4, True), (3, False)]
     assert element_loops.every(source, 2) == ()
+
+
+@pytest.mark.parametrize(
+    ("body", "keeps"),
+    [
+        ("self.h = run(x, self.h)", True),
+        ("self.last = run(x)", False),
+        ("global last\n        last = run(x, last)", True),
+        ("last = run(x)\n        return last", False),
+    ],
+)
+def test_a_function_that_reads_what_it_leaves_keeps_a_state(body: str, *, keeps: bool) -> None:
+    source = f"class Model:\n    def step(self, x):\n        {body}\n"
+    assert element_loops.keeps_state(source, 3) is keeps
+
+
+@pytest.mark.parametrize(
+    ("source", "reads"),
+    [
+        ("for row in rows:\n    run(row)\n", True),
+        ("for _ in range(9):\n    run(x)\n", False),
+        ("out = [run(row) for row in rows]\n", True),
+        ("out = [run(x) for _ in rows]\n", False),
+    ],
+)
+def test_a_loop_that_does_the_same_in_each_turn(source: str, *, reads: bool) -> None:
+    (loop,) = element_loops.every(source, source.count("\n"))
+    assert element_loops.reads_target(source, loop) is reads

@@ -125,6 +125,22 @@ def test_a_program_that_waits_for_the_work_of_others_loses_nothing(below: tuple[
     assert f"waits for {waits} for 95 %" in found.title
 
 
+def test_a_function_whose_time_is_spread_over_its_lines_has_a_place() -> None:
+    """Of twelve lines with a twelfth each none has a tenth."""
+    parts = [(7, (MAIN, Frame(SCRIPT, "work", 50 + i))) for i in range(12)]
+    ((found,), _) = look(DETECTOR, program(*parts))
+    assert "the function work takes 84 %" in found.title
+    assert len(found.where) == 1
+
+
+def test_lines_that_may_call_a_framework_in_c_stay_information() -> None:
+    """``x @ w`` of PyTorch has no frame: the line looks like Python."""
+    job = program((80, ROW))
+    job.sources[SCRIPT] = SOURCE.replace("[float(one) for one in row]", "row @ weights")
+    ((found,), _) = look(DETECTOR, job)
+    assert (found.severity, found.where[0].line) == ("info", 10)
+
+
 def test_work_of_a_known_kind_comes_with_its_remedy() -> None:
     report = report_of(program((15, LOAD), (70, CALL)).session())
     first = report.findings[0]

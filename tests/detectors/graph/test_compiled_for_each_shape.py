@@ -83,6 +83,21 @@ def test_other_long_calls(job: Job) -> None:
     assert look(DETECTOR, job)[0] == ()
 
 
+def test_the_function_with_the_open_shape_is_named() -> None:
+    job = slow_calls(8)
+    job.trace(0, MS, function="other", file=SCRIPT, line=3, jit=True, signature="(ids: int32(32, 64))")
+    ((found,), _) = look(DETECTOR, job)
+    assert "compiles encode again" in found.title
+
+
+def test_a_wait_for_input_within_the_call_is_no_compilation() -> None:
+    """Keras' fit pulls its batches inside of its compiled function; nothing shows how long that waits."""
+    job = slow_calls(8)
+    job.loop("fit").at(0, job.ended_ns)
+    job.iterator(job.dataset("MapDataset", job.dataset("RangeDataset", line=70), line=71))
+    assert look(DETECTOR, job)[0] == ()
+
+
 @pytest.mark.parametrize(("rest", "found"), [(0, True), (60_000 * MS, False)], ids=["short run", "long run"])
 def test_shapes_that_come_early_cost_a_part_of_the_run(rest: int, *, found: bool) -> None:
     """Eight calls of half a second before the steps are steady; the first of them would have compiled anyway."""

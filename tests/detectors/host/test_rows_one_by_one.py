@@ -32,6 +32,18 @@ SERVING = """def serve(session, requests):
     while True:
         requests.answer(session.run(None, {"x": requests.get()}))
 """
+KEPT = """class Model:
+    def __call__(self, chunk):
+        out, self.h = self.session.run(None, {"x": chunk, "h": self.h})
+        return out
+
+def score(model, audio):
+    return [model(chunk) for chunk in audio]
+"""
+BENCHMARK = """def measure(session, x):
+    for _ in range(1000):
+        session.run(None, {"x": x})
+"""
 HELPER = """def one(session, row):
     return session.run(None, {"x": row})
 
@@ -130,12 +142,24 @@ def test_a_loop_in_the_caller_counts() -> None:
         lambda: scoring(source=FED_BACK, line=3),
         lambda: scoring(source=SERVING, line=3),
         lambda: scoring(source=HELPER, line=2),
+        lambda: scoring(source=KEPT, line=3, frames=(Frame(SCRIPT, "score", 7),)),
+        lambda: scoring(source=BENCHMARK, line=3),
         lambda: scoring(open_batch=False),
         lambda: scoring(provider="CUDAExecutionProvider"),
         lambda: scoring(weights=500_000),
         lambda: scoring(weights=0),
     ],
-    ids=["fed back", "requests", "no loop seen", "fixed size", "on a GPU", "arithmetic", "file not seen"],
+    ids=[
+        "fed back",
+        "requests",
+        "no loop seen",
+        "state kept",
+        "benchmark",
+        "fixed size",
+        "on a GPU",
+        "arithmetic",
+        "file not seen",
+    ],
 )
 def test_where_one_row_is_right_or_nothing_is_known(job: object) -> None:
     """Results that are fed back, requests, sizes that are fixed, and runs whose arithmetic takes their time."""

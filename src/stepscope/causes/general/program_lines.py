@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepscope.causes.general import phase_lines, waits
-from stepscope.derive.python import element_loops, line_work, stack_samples, wait_reasons
+from stepscope.derive.python import element_loops, known_python, line_work, stack_samples, wait_reasons
 from stepscope.derive.python.framework_files import is_framework
 from stepscope.wire.kinds import Kind
 
@@ -59,7 +59,7 @@ class ProgramPart(Struct, frozen=True, kw_only=True):
     """A function of the user's."""
 
     places: tuple[Place, ...]
-    """Its lines with a tenth of its time and more, the costliest first."""
+    """The costliest of its lines, and others with a tenth of its time and more."""
     ratio: float
     """Share of the job's wall time."""
     ns: float
@@ -67,6 +67,8 @@ class ProgramPart(Struct, frozen=True, kw_only=True):
     """Part of the function's time in the first of its lines."""
     waits_for: str
     """What most of it waits for, if that is work of others, which may be none: "other threads", "requests"; else ""."""
+    plain: bool
+    """Whether most of it is known to be Python that calls nothing of a framework's, or the job has none."""
     work: Work | None
     """What the first line does, or all of them if none has half of the time; None: too few samples."""
 
@@ -96,6 +98,15 @@ def _waits(view: SessionView, sample: Sample) -> bool:
 def _in_lock(view: SessionView, sample: Sample) -> bool:
     reason = wait_reasons.reason(sample, view.source_of)
     return reason == "lock" or (reason == "unknown" and wait_reasons.takes_lock(sample, view.source_of))
+
+
+def _is_plain(view: SessionView, samples: list[Sample]) -> bool:
+    """Ops of PyTorch, JAX and NumPy in C have no frame: the line of ``x @ w`` looks like Python."""
+    computes = set(view.frameworks)
+    if not computes:
+        return True
+    known = known_python.share(samples, view.source_of, arrays=computes != {"numpy"})
+    return known >= known_python.MIN_RATIO
 
 
 def _waits_for(view: SessionView, samples: list[Sample]) -> str:
@@ -165,11 +176,12 @@ def _part(view: SessionView, group: list[tuple[Sample, Spot]], ratio: float, ns:
         places=tuple(
             view.place(spot.file, line, function=stack_samples.plain(spot.function))
             for line, spent in lines.most_common(MOST)
-            if spent >= line_work.LEAST * whole
+            if line == top or spent >= line_work.LEAST * whole
         ),
         ratio=ratio,
         ns=ns,
         line_ratio=most / whole,
         waits_for=_waits_for(view, mine),
+        plain=_is_plain(view, mine),
         work=line_work.build(mine, view.source_of),
     )

@@ -15,6 +15,7 @@ import numpy as np
 from msgspec import Struct
 
 from stepscope.causes.general import phase_lines
+from stepscope.causes.job import hidden_wait
 from stepscope.derive import steps_view
 from stepscope.model.log.events import Traced
 
@@ -54,12 +55,11 @@ class LongCalls(Struct, frozen=True, kw_only=True):
 
 def build(view: SessionView) -> LongCalls | None:
     """The long calls of the steady steps, if there are enough; else those of the run; None if neither has."""
-    why, mine = of_many_shapes(view), steps_view.of(view)
+    many, mine = _many(view), steps_view.of(view)
     call = mine.steps.call if mine is not None else None
-    if mine is None or call is None or not why or not mine.steps.steady_ns:
-        return None
-    steps = mine.steps
-    function = compiled(view)[0].function
+    if mine is None or call is None or many is None or not mine.steps.steady_ns or view.get(hidden_wait.build):
+        return None  # a wait for input within the call is no compilation
+    steps, function, why = mine.steps, many.function, of_many_shapes(view)
     took = (steps.call_ends - steps.starts)[steps.steady]
     found = _long(took, function, why, wall_ns=steps.steady_ns, steady=True)
     if found is not None:
@@ -96,7 +96,11 @@ def compiled(view: SessionView) -> list[Traced]:
 
 def of_many_shapes(view: SessionView) -> str:
     """A function that XLA may compile many times, although it is traced once; "" if there is none."""
-    for made in compiled(view):
-        if "None" in made.signature or made.ordinal > 1:
-            return f"XLA compiles {made.function} for each shape that it is called with, and its shapes change"
-    return ""
+    many = _many(view)
+    if many is None:
+        return ""
+    return f"XLA compiles {many.function} for each shape that it is called with, and its shapes change"
+
+
+def _many(view: SessionView) -> Traced | None:
+    return next((one for one in compiled(view) if "None" in one.signature or one.ordinal > 1), None)

@@ -17,6 +17,7 @@ from stepscope.derive.python import loop_source
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+_DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _PARTS_OF_MODELS = frozenset(
@@ -63,6 +64,40 @@ def every(source: str, line: int) -> tuple[LoopLines, ...]:
         (n for n in nodes if isinstance(n, kinds) and n.lineno >= owner), key=lambda n: (-n.lineno, _last(n))
     )
     return tuple(LoopLines(loop.lineno, _last(loop), _independent(loop)) for loop in loops)
+
+
+def reads_target(source: str, loop: LoopLines) -> bool:
+    """Whether the turns of a loop read what it goes over: one that does not does the same in each."""
+    tree = loop_source.parsed(source)
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.For) and (node.lineno, _last(node)) == (loop.first, loop.last):
+            return bool(set(_bound([node.target])) & set().union(*map(_read, node.body)))
+        if isinstance(node, _COMPREHENSIONS) and (node.lineno, _last(node)) == (loop.first, loop.last):
+            targets = set(_bound([one.target for one in node.generators]))
+            return bool(targets & {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and _loads(n)})
+    return False
+
+
+def keeps_state(source: str, line: int) -> bool:
+    """Whether the innermost function around a line sets an attribute, or a name of another one, that it also reads: its
+    next call may need what this one leaves.
+    """
+    tree = loop_source.parsed(source)
+    around = [n for n in ast.walk(tree) if isinstance(n, _DEFINED) and n.lineno <= line <= _last(n)] if tree else []
+    if not around:
+        return False
+    inside = list(ast.walk(max(around, key=lambda n: n.lineno)))
+    foreign = {name for n in inside if isinstance(n, ast.Global | ast.Nonlocal) for name in n.names}
+    names = [(_name(n), _loads(n)) for n in inside if isinstance(n, ast.Attribute) or getattr(n, "id", "") in foreign]
+    return bool({name for name, loads in names if loads} & {name for name, loads in names if not loads})
+
+
+def _loads(node: ast.AST) -> bool:
+    return isinstance(getattr(node, "ctx", None), ast.Load)
+
+
+def _name(node: ast.AST) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def calls(source: str, loop: LoopLines, name: str) -> bool:

@@ -14,9 +14,10 @@ first line. What the lines do rests on the same stack samples (20 a second).
 
 ## Known limits
 A function is above information if the kind of work on its lines is known, or if it takes three tenths of the run in
-the user's own Python. Lines that call a framework stay information: whether a model has to compute that long is not
-known from stacks. So do those that wait for other threads, processes or requests: if the main thread mostly waits, the
-lines of the others are named, while they do not wait. No saving is measured.
+Python of which the source shows that it calls no framework. Lines that call one, or may (its functions in C have no
+frame), stay information: whether a model has to compute that long is not known from stacks. So do those that wait for
+other threads, processes or requests: if the main thread mostly waits, the lines of the others are named, while they do
+not wait. No saving is measured.
 
 ## Remedy
 That of the work on the lines, where it is known. To see the parts of a step: call `stepscope.step()` once in each turn
@@ -74,7 +75,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen]:
 def _finding(view: SessionView, part: ProgramPart, params: Params) -> Seen:
     work, place = part.work, part.places[0]
     known = work is not None and line_words.is_known(work)
-    own = work is not None and not work.framework and part.ratio >= params.min_own_ratio
+    own = work is not None and part.plain and not work.framework and part.ratio >= params.min_own_ratio
     clear = not part.waits_for and (own or (known and part.ratio >= params.min_clear_ratio))
     better = line_words.remedy(work) if work is not None else None
     name = f"the function {place.function} takes" if place.function != "<module>" else "the script's own lines take"
