@@ -39,9 +39,10 @@ class Impatient(H11Protocol):
             self._go_on()
 
     def on_response_complete(self) -> None:
-        """Wait for the next one."""
+        """Wait for the next one, unless it has come already and is being answered."""
         super().on_response_complete()
-        if not self.transport.is_closing():
+        answers = self.cycle is not None and not self.cycle.response_complete
+        if not answers and not self.transport.is_closing():
             self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
