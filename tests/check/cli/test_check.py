@@ -102,6 +102,17 @@ def test_files_beside_those_that_rules_know(project: Path) -> None:
     assert call(project / "train.py", "--fail-unanalysed").return_value == 0
 
 
+def test_unanalysed_files_fail_a_check_that_found_little(project: Path) -> None:
+    """What does not fail a check, an info or a warning below the chosen severity, hides no unanalysed file."""
+    (project / "lone.py").write_text(TORCH)
+    for least in ("error", "never"):
+        assert call(project, "--fail-unanalysed", "--fail-on", least).return_value == 3
+        assert call(project, "--fail-on", least).return_value == 0
+    (project / "train.py").write_text(SLOW.replace("tf.image.random_flip_up_down(x)", "tf.random.uniform([])"))
+    done = call(project, "--fail-unanalysed", "--show-info", "--format", "json")
+    assert (codes(done), done.return_value) == (["TFD001"], 3)
+
+
 def test_garbage_is_collected_again_after_a_check(project: Path) -> None:
     """Only the command itself goes without, whether it finds something or fails."""
     call(project)
@@ -226,6 +237,18 @@ def test_baseline(project: Path) -> None:
     done = call(project, "--baseline", known, "--format", "json")
     assert [f["where"][0]["line"] for f in json.loads(done.stdout)["findings"]] == [6]
     assert json.loads(done.stdout)["known"] == 1
+
+
+def test_a_baseline_is_written_again(project: Path) -> None:
+    """The new one has all findings, also those that the old one knows; the first is made where settings name it."""
+    with (project / "pyproject.toml").open("a") as stream:
+        stream.write('[tool.stepscope.check]\nbaseline = "known.json"\n')
+    known = project / "known.json"
+    for old in (project / "absent.json", known, known):
+        assert "1 findings recorded" in call(project, "--write-baseline", known).stderr
+        assert "1 findings recorded" in call(project, "--write-baseline", known, "--baseline", old).stderr
+        assert len(json.loads(known.read_text())["known"]) == 1
+    assert codes(call(project, "--format", "json")) == []
 
 
 @pytest.mark.parametrize("text", [None, "[]", "{}", '{"schema": "other/1", "known": []}'])

@@ -56,6 +56,50 @@ def test_demonstrations() -> None:
     assert [level for level, _ in levels({"net.py": demo, "main.py": "from net import show\n"})] == ["info"]
 
 
+GUARD = "\nif __name__ == '__main__':\n"
+TRAIN = HEAD + "def main():\n    for row in rows:\n        model.predict(row[None])\n"
+
+
+@pytest.mark.parametrize(
+    ("others", "level"),
+    [
+        ({"tests/test_net.py": "from net import show\n"}, "error"),
+        ({"other.py": "from library.net import show\n"}, "error"),
+        ({"a/main.py": "import net\n", "a/net.py": "def show(rows): ...\n"}, "error"),
+        ({"main.py": "import net\n"}, "info"),
+        ({"main.py": "def late():\n    from net import *\n"}, "info"),
+    ],
+)
+def test_who_imports_a_demonstration(others: dict[str, str], level: str) -> None:
+    """A test, or a file that imports another one of the same name, says nothing of the file."""
+    demo = HEAD + GUARD + "    for row in rows:\n        model.predict(row[None])\n"
+    assert [got for got, _ in levels({"net.py": demo, **others})] == [level]
+
+
+def test_imports_below_a_package_of_a_demonstration() -> None:
+    """``import package.module`` names the module, and a relative import does."""
+    demo = HEAD + GUARD + "    for row in rows:\n        model.predict(row[None])\n"
+    for path, text in (("main.py", "import pack.net\n"), ("pack/other.py", "from . import net\n")):
+        files = {"pack/__init__.py": "", "pack/net.py": demo, path: text}
+        assert [got for got, _ in levels(files)] == ["info"]
+
+
+@pytest.mark.parametrize(
+    ("text", "level"),
+    [
+        (TRAIN + GUARD + "    main()\n", "error"),
+        (TRAIN.replace("main", "evaluate") + "def train():\n    evaluate()\n" + GUARD + "    train()\n", "error"),
+        (TRAIN + GUARD + "    app.run(main)\n    main()\n", "error"),
+        (TRAIN.replace("main", "work") + "    model.fit(rows)\n" + GUARD + "    work()\n", "error"),
+        (TRAIN.replace("main", "show") + GUARD + "    show()\n", "info"),
+        (TRAIN.replace("main", "show") + GUARD + "    session.run(x)\n    show()\n", "info"),
+    ],
+)
+def test_programs_that_are_no_demonstrations(text: str, level: str) -> None:
+    """What main, train or run do is the program, as is what trains; others may import parts of it."""
+    assert [got for got, _ in levels({"net.py": text, "main.py": "from net import model\n"})] == [level]
+
+
 SCORE = HEAD + "def score(rows):\n    for row in rows:\n        model.predict(row[None])\n"
 TEST = "from scores import score\n\ndef test_score():\n    score([1])\n"
 
@@ -68,6 +112,46 @@ def test_functions_that_only_tests_call() -> None:
         assert levels({"scores.py": SCORE, "tests/test_scores.py": TEST, "main.py": use}) == [("error", "")]
     handed_on = f"{SCORE}\nschedule(score)\n"
     assert levels({"scores.py": handed_on, "tests/test_scores.py": TEST}) == [("error", "")]
+
+
+@pytest.mark.parametrize(
+    ("text", "level"),
+    [
+        ("@app.route('/')\ndef score(rows):\n{}", "error"),
+        ("@task\ndef score(rows):\n{}", "error"),
+        ("@tf.function\ndef other(): ...\ndef score(rows):\n{}", "info"),
+    ],
+)
+def test_functions_that_a_decorator_hands_on(text: str, level: str) -> None:
+    """A route or a task runs for others than the tests that call it."""
+    loop = "    for row in rows:\n        model.predict(row[None])\n"
+    files = {"scores.py": HEAD + text.format(loop), "tests/test_scores.py": TEST}
+    assert [got for got, _ in levels(files)] == [level]
+
+
+def test_entry_points() -> None:
+    """A function called main is a program."""
+    test = "from net import main\n\ndef test_main():\n    main()\n"
+    assert [got for got, _ in levels({"net.py": TRAIN, "tests/test_net.py": test})] == ["error"]
+
+
+@pytest.mark.parametrize(
+    ("base", "level"),
+    [
+        ("", "info"),
+        ("(object)", "info"),
+        ("(Own)", "info"),
+        ("(keras.callbacks.Callback)", "error"),
+        ("(Missing)", "error"),
+        ("(Below)", "error"),
+    ],
+)
+def test_methods_that_a_base_class_calls(base: str, level: str) -> None:
+    """A base outside of the project may call any method; one of the project shows its calls."""
+    text = f"{HEAD}class Own: ...\nclass Below(keras.callbacks.Callback): ...\nclass Log{base}:\n"
+    text += "    def on_epoch_end(self, rows):\n        for row in rows:\n            model.predict(row[None])\n"
+    test = "from log import Log\n\ndef test_log():\n    Log().on_epoch_end([1])\n"
+    assert [got for got, _ in levels({"log.py": text, "tests/test_log.py": test})] == [level]
 
 
 def test_few_iterations() -> None:
@@ -98,11 +182,32 @@ def test_what_takes_seconds_matters_a_few_times() -> None:
         ("from_tensor_slices(tf.zeros([4096, 8, 8, 3]))", "warning"),
         ("from_tensor_slices(tf.zeros([64, 8, 8, 3])).repeat()", "warning"),
         ("from_tensor_slices(images)", "warning"),
+        ("from_tensor_slices(np.random.normal(0, 1, (50000, 32)))", "warning"),
+        ("from_tensor_slices(np.random.normal(0, 1, (64, 32)))", "info"),
+        ("from_tensor_slices(np.random.uniform(0, 1, size=(50000, 32)))", "warning"),
+        ("from_tensor_slices(np.random.uniform(size=(64, 32)))", "info"),
+        ("from_tensor_slices(generator.normal(0, 1, (50000, 32)))", "warning"),
+        ("from_tensor_slices(tf.random.normal((64, 32)))", "info"),
+        ("from_tensor_slices(tf.random.uniform((50000, 32), 0, 1))", "warning"),
+        ("from_tensor_slices(np.random.rand(64, 32))", "info"),
+        ("from_tensor_slices([*paths])", "warning"),
+        ("from_tensor_slices([])", "warning"),
+        ("from_tensor_slices({**parts})", "warning"),
+        ("range(0, 1_000_000, 10)", "warning"),
+        ("range(0, 640, 10)", "info"),
+        ("range(10, 100000)", "warning"),
+        ("range(99999999999999999999)", "warning"),
+        ("range(900, 260, -10)", "info"),
+        ("range(*bounds)", "warning"),
+        ("range(64).apply(stage)", "warning"),
+        ("range(64).concatenate(more)", "warning"),
+        ("from_tensor_slices(tf.zeros([2, 9000])).unbatch()", "warning"),
     ],
 )
 def test_small_data(source: str, level: str) -> None:
     """The rows of data whose size is written out; a repeat, or a size that is not stated, may be any number."""
-    assert [got for got, _ in levels(HEAD + STATEFUL.format(source=source), "TFD001")] == [level]
+    text = f"import numpy as np\n{HEAD}{STATEFUL.format(source=source)}"
+    assert [got for got, _ in levels(text, "TFD001")] == [level]
 
 
 def notebook(*cells: str) -> str:

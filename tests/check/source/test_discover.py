@@ -94,6 +94,37 @@ def test_links_into_a_session(project: Path) -> None:
     assert [path.name for path in discover([project], leave_out=leads_in)] == ["again.py", "train.py", "train.py"]
 
 
+def test_folders_above_a_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Patterns hold for named files below the settings' folder or the working directory, not for what lies above."""
+    home = tmp_path / "build" / "proj"
+    for name in ("a.py", "build/b.py", "src/old/c.py"):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text("x = 1\n")
+    paths = [home / "a.py", home / "build/b.py"]
+    for here in (tmp_path, home, Path("/")):
+        monkeypatch.chdir(here)
+        assert discover(paths, of_projects={home: ["build"]}) == paths[:1]
+    monkeypatch.chdir(home)
+    assert discover(paths, ["build"]) == paths[:1]
+    assert discover([Path("a.py"), Path("build/b.py")], ["build/*"]) == [Path("a.py")]
+    monkeypatch.chdir(home / "src")
+    assert discover([Path("old/c.py")], of_projects={home: ["old/c.py"]}) == []
+    assert discover([Path("../build/b.py")], of_projects={home: ["build/b.py"]}) == []
+    monkeypatch.chdir(tmp_path)
+    assert discover([Path("build/proj/a.py")], ["build/proj"], of_projects={home: ()}) == []
+
+
+def test_settings_of_a_project_below_a_folder_of_such_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file below ``build`` that is named is checked though the project excludes its own ``build``."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    home = tmp_path / "build" / "proj"
+    home.mkdir(parents=True)
+    (home / "a.py").write_bytes(SLOW)
+    (home / "pyproject.toml").write_text('[tool.stepscope.check]\nexclude = ["build"]\n')
+    done = call(home / "a.py")
+    assert (done.return_value, "checked 1 file" in done.stderr) == (1, True)
+
+
 def test_packed_sessions(project: Path) -> None:
     """A packed session is told as one by what it holds; another archive is a file that cannot be read."""
     packed = project / "evidence.bin"

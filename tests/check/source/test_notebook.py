@@ -131,3 +131,10 @@ def test_a_cell_that_is_not_python_is_left_out() -> None:
 def test_cells_that_are_python_together() -> None:
     """A bracket that the next cell closes is left to the parser of the whole."""
     assert read("a.ipynb", cells_of("x = (1,", "2)")).left_out == ()
+
+
+def test_a_timed_statement_of_several_lines() -> None:
+    """``%time`` leaves the statement, with its next line; another magic takes its next lines with it."""
+    text = "%time y = f(x, \\\n    z)\n!pip install a \\\n    b\nlast = 1"
+    data = json.dumps({"cells": [{"cell_type": "code", "source": text}]}).encode()
+    assert code("a.ipynb", data).decode() == "y = f(x, \\\n    z)\npass\n\nlast = 1\n"

@@ -189,6 +189,18 @@ def test_sarif(folder: Path) -> None:
     assert ["old.py" in note["message"]["text"] for note in invocation["toolExecutionNotifications"]] == [True]
 
 
+def test_sarif_of_standard_input(folder: Path) -> None:
+    """A text from standard input has no edits: those of the file of its name would be for another text."""
+    path = str(folder / "a b.py")
+    options = ["--target-version", "2.21", "--format", "sarif"]
+    arguments = ["-", "--stdin-filename", path, *options]
+    done = CliRunner().invoke(check, arguments, input=PIPELINE + "# more\n", standalone_mode=False)
+    (run,) = json.loads(done.stdout)["runs"]
+    assert len(run["results"]) == 2
+    assert [result.get("fixes", []) for result in run["results"]] == [[], []]
+    assert any("fixes" in r for r in json.loads(call(path, "--format", "sarif").stdout)["runs"][0]["results"])
+
+
 def test_output_file(folder: Path) -> None:
     """With -o the output goes to a file, and the exit code stays."""
     done = call(".", "--format", "sarif", "-o", "out.sarif")

@@ -128,10 +128,10 @@ def check(
             return 0
         if not (fix or diff):
             done = use_case.check(options)
-            _show(done.report, format_, output, done.results)
+            _show(done.report, format_, output, () if options.overlay else done.results)  # fixes are for files
             if use_case.fails(options, done.report):
                 return FOUND
-            return NOT_ANALYSED if fail_unanalysed and done.report.not_analysed and not done.report.findings else 0
+            return NOT_ANALYSED if fail_unanalysed and done.report.not_analysed else 0
         return _fix(options, format_, output, unsafe=unsafe_fixes, only_show=diff)
 
 

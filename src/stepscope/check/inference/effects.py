@@ -17,7 +17,7 @@ from stepscope.check.inference.names import Function
 from stepscope.check.inference.switches import never_runs, switches
 from stepscope.check.inference.tags import Class, Tag
 from stepscope.check.source.modules import Module
-from stepscope.check.source.syntax import argument, walk
+from stepscope.check.source.syntax import argument, last_word, walk
 
 Kind = Literal["random", "variable", "table", "python", "side effect"]
 MAX_LEVELS = 3
@@ -123,6 +123,9 @@ class Effects:
         """
         names = self.inference.names
         made = [b.value for b in names.reaching(module, model)] if isinstance(model, ast.Name) else []
+        grown = [c.func.value for c in module.flow.calls.get("add", ()) if isinstance(c.func, ast.Attribute)]
+        if last_word(model) in map(last_word, grown):  # of layers that come later nothing is known here
+            return False
         for value in made:
             if not isinstance(value, ast.Call) or names.name(module, value.func) != "keras.Sequential":
                 return False

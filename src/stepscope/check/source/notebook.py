@@ -183,7 +183,7 @@ def _python(text: str) -> str:
     masked, of_magic = [], False
     for line in _without_indent(lines):
         new = "" if of_magic else _mask(line)
-        of_magic = (of_magic or new != line) and line.endswith("\\")
+        of_magic = (of_magic or (new != line and not new.endswith("\\"))) and line.endswith("\\")
         masked.append(new)
     return "".join(f"{line}\n" for line in masked)
 

@@ -34,6 +34,8 @@ class Options(Struct, frozen=True, kw_only=True):
     exclude: tuple[str, ...] = ()
     target_version: str = ""
     baseline: Path | None = None
+    read_baseline: bool = True
+    """Whether a baseline, also that of the settings, is read; not where a new one is written."""
     cache: bool = True
     """Reuse results of unchanged files from the last check, and store new results."""
     only: tuple[str, ...] = ()
@@ -66,8 +68,9 @@ def check(options: Options) -> CheckOutcome:
     refuse_sessions((*options.paths, *map(Path, options.only)))
     project, home = settings.load(options.paths[0])
     rules = select(options.select or project.select, (*options.ignore, *project.ignore))
-    exclude = (*project.exclude, *options.exclude)
-    files = [path.as_posix() for path in discover.discover(options.paths, exclude, evidence.leads_in)]
+    of_project = {home: project.exclude} if home is not None else {}
+    found_files = discover.discover(options.paths, options.exclude, evidence.leads_in, of_project)
+    files = [path.as_posix() for path in found_files]
     target = _target(options, project)
     held = [path for path in options.overlay if path not in files]
     every = (*files, *held)
@@ -82,7 +85,7 @@ def check(options: Options) -> CheckOutcome:
     raw = _cached(job, options) if options.cache and not (options.overlay or options.only) else work.run(job).results
     results = tuple(_without(project, home, result) for result in raw)
     found = [finding for result in results for finding in _findings(result)]
-    known = options.baseline or (home / project.baseline if project.baseline and home is not None else None)
+    known = _baseline(options, project, home)
     left, hidden, gone = _new(found, known, every, job.codes)
     infos = _infos(options, project)
     shown = tuple(finding for finding in left if infos or finding.severity != "info")
@@ -115,6 +118,13 @@ def fails(options: Options, report: CheckReport) -> bool:
     least = options.fail_on or settings.load(options.paths[0])[0].fail_on or "warning"
     severities = _ORDER[: _ORDER.index(least) + 1] if least in _ORDER else ()
     return any(finding.severity in severities for finding in report.findings)
+
+
+def _baseline(options: Options, project: settings.Settings, home: Path | None) -> Path | None:
+    """The baseline that is read, if any."""
+    if not options.read_baseline:
+        return None
+    return options.baseline or (home / project.baseline if project.baseline and home is not None else None)
 
 
 def _new(
@@ -170,12 +180,12 @@ def _cached(job: work.FilesToCheck, options: Options) -> tuple[run.FileResult, .
 
 
 def write_baseline(path: Path, options: Options) -> int:
-    """Check files, and write all findings, also infos, as a baseline; return their number.
+    """Check files, and write all findings, also infos and those of an older baseline, as one; return their number.
 
     Raises:
         CheckError: as ``check``, or the file cannot be written.
     """
-    return baseline.write(path, check(replace(options, show_info=True)).report.findings)
+    return baseline.write(path, check(replace(options, show_info=True, read_baseline=False)).report.findings)
 
 
 def encode(report: CheckReport) -> str:

@@ -79,6 +79,14 @@ def test_a_model_over_batches_is_info() -> None:
     assert ("TFD001", "warning") in [(h.code, h.severity) for h in single]
 
 
+def test_layers_that_are_added_later() -> None:
+    """A ``Sequential`` to which layers are added is more than its list says."""
+    text = PREPROCESS.replace("LAYERS", "tf.keras.layers.Rescaling(0.1)")
+    assert "TFD001" not in checking.codes(text)
+    assert "TFD001" in checking.codes(text.replace("data =", "preprocess.add(tf.keras.layers.RandomFlip())\ndata ="))
+    assert "TFD001" not in checking.codes(text.replace("data =", "found.add(1)\ndata ="))
+
+
 PREPROCESS = """
 import tensorflow as tf
 
