@@ -8,9 +8,10 @@ from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from msgspec.structs import replace
+from msgspec.structs import fields, replace
 
 from stepscope.derive.stacks import session_stacks
 from stepscope.diagnosis.analyze import report_of
@@ -18,6 +19,7 @@ from stepscope.fleet import about, part, sampled, schema
 from stepscope.model.report.report import Report
 from stepscope.model.session.session import JobOrigin, Session
 from stepscope.sessions import bundle
+from stepscope.tables.records import GpuTable, ProcessTable
 from stepscope.use_cases import importing
 
 DATA = Path(__file__).parents[1] / "data"
@@ -89,6 +91,42 @@ def test_weights_are_scaled_to_the_run(recorded: Read) -> None:
     doubled = sampled.rounded(python.samples.weight, 2 * python.total)
     assert int(doubled.sum()) == round(2 * python.total)
     assert abs(doubled - 2 * python.samples.weight).max() <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("held", "devices"),
+    [
+        ([[0, 0], [5, 0]], 1),
+        ([[5, 7], [5, 0]], 2),
+        ([[0, 0], [0, 0]], 0),
+        ([[-1, -1], [-1, -1]], 8),
+        ([], 8),
+    ],
+)
+def test_devices_are_those_that_the_job_held(recorded: Read, held: list[list[int]], devices: int) -> None:
+    """By NVML, over all samples of two GPUs; all of the host where it does not say, or was not asked."""
+    session, report, _ = recorded
+    at = np.repeat(np.arange(len(held)), 2)
+    columns = dict.fromkeys((one.name for one in fields(GpuTable)), np.zeros(len(at), np.int64))
+    reserved = np.array(held, np.int64).reshape(-1)
+    gpus = GpuTable(**{**columns, "at_ns": at, "name": np.tile([3, 4], len(held)), "job_reserved_bytes": reserved})
+    host = replace(session.manifest.host, gpus=8)
+    found = about.amounts(replace(session, gpus=gpus, manifest=replace(session.manifest, host=host)), report)
+    assert (found["devices"], found["device_ns"]) == (devices, report.session.wall_ns * devices)
+
+
+def test_cpu_time_before_the_session_is_not_the_job_s(recorded: Read) -> None:
+    """Of a process that was there before: of a kernel whose cell was measured, and of one that was attached to."""
+    session, _, _ = recorded
+    columns = dict.fromkeys((one.name for one in fields(ProcessTable)), np.zeros(4, np.int64))
+    used = {
+        "pid": np.array([7, 8, 7, 8]),
+        "cpu_user_ns": np.array([100, 30, 105, 32]),
+        "cpu_system_ns": np.ones(4, int),
+    }
+    sampled = replace(session, process=ProcessTable(**{**columns, **used}))
+    for mode, cpu_ns in (("run", 106 + 33), ("cell", 5 + 2), ("attach", 5 + 2)):
+        assert about.cpu_ns(replace(sampled, manifest=replace(session.manifest, mode=mode))) == cpu_ns
 
 
 def test_tells_no_arguments_and_no_text(recorded: Read) -> None:

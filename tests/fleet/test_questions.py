@@ -16,6 +16,7 @@ from stepscope.fleet.engine import Engine, UnreadableError, bound
 from stepscope.fleet.flame import profile_of
 from stepscope.fleet.prices import Prices
 from stepscope.fleet.questions import Asked, Read
+from stepscope.fleet.rows import Row
 from stepscope.model.api.fleet import FleetCost, FleetJob, GroupBy
 
 HOURS = (1.0, 2.0, 5.0)
@@ -101,6 +102,26 @@ def test_groups_hold_all_jobs(paths: dict[int, list[str]], by: GroupBy) -> None:
     assert sum(one.wall_hours for one in found) == pytest.approx(sum(HOURS))
 
 
+@pytest.mark.parametrize("by", ["user", "version"])
+@pytest.mark.parametrize(
+    ("mode", "ending", "failed"),
+    [
+        ("enable", "clean", 0),
+        ("enable", "unknown", 1),
+        ("enable", "memory", 1),
+        ("attach", "outside", 0),
+        ("import", "unknown", 0),
+    ],
+)
+def test_an_exit_code_that_was_not_seen(tmp_path: Path, by: GroupBy, mode: str, ending: str, failed: int) -> None:
+    """Is a failure only where the job did not end by itself."""
+    words = {"end": ending, "mode": mode}
+    rows = [row for row in rows_of() if row.name not in {*words, "exit_code"}]
+    rows += [Row(kind="about", name=name, text=text) for name, text in words.items()]
+    (found,) = asked_top({1: [str(put(tmp_path, "s0", rows))]}, by).values()
+    assert (found.jobs, found.failed) == (1, failed)
+
+
 def test_filters(paths: dict[int, list[str]]) -> None:
     """Each leaves out the jobs that differ; a word with a quote is a word."""
     for filters, sessions in (
@@ -140,6 +161,23 @@ def test_two_versions_of_the_format(paths: dict[int, list[str]], tmp_path: Path)
     both = {1: paths[1], 2: [str(tmp_path / "later.parquet")]}
     assert {one.session for one in asked_jobs(both)} == {"s0", "s1", "s2", "s9"}
     assert asked_top(both, "finding")["INP003"].jobs == 3
+
+
+@pytest.mark.parametrize(
+    ("folder", "neighbour"),
+    [("of [a-b]", "of a"), ("what?", "whatx"), ("all *", "all jobs"), ("kind=finding/project=other", "others")],
+)
+def test_a_folder_is_no_pattern(tmp_path: Path, folder: str, neighbour: str) -> None:
+    """Whatever characters its path has, the parts in it are read, no others, and it makes no column."""
+    made = [put(tmp_path / folder, session, rows_of()) for session in ("s0", "s1")]
+    other = put(tmp_path / "elsewhere", "other", rows_of()).read_bytes()
+    for path in made:
+        of_same_name = tmp_path / neighbour / path.relative_to(tmp_path / folder)
+        of_same_name.parent.mkdir(parents=True, exist_ok=True)
+        of_same_name.write_bytes(other)
+    paths = {1: [str(path) for path in made]}
+    assert {one.session for one in asked_jobs(paths)} == {"s0", "s1"}
+    assert asked_top(paths, "project")["nets"].jobs == 2
 
 
 def test_a_damaged_file(paths: dict[int, list[str]]) -> None:

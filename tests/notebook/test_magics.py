@@ -145,6 +145,8 @@ def test_a_killed_kernel_loses_nothing(shell: Kernel) -> None:
         ("%stepscope reports", "not understood"),
         ("%stepscope report", "no cell has been measured in this kernel"),
         ("%stepscope whatif", "no cell has been measured in this kernel"),
+        ('%stepscope report "x', "No closing quotation; expected: %%stepscope"),
+        ("%%stepscope --session \"x\nprint('must not run')", "No closing quotation; expected: %%stepscope"),
         ("%%stepscope --stepz 3\nprint('must not run')", "--stepz 3: not understood"),
     ],
 )

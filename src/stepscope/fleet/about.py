@@ -10,6 +10,7 @@ import numpy as np
 
 from stepscope.fleet.rows import Row
 from stepscope.launcher.mask import mask_command
+from stepscope.model.session.session import CELL
 from stepscope.wire import off
 
 if TYPE_CHECKING:
@@ -97,13 +98,13 @@ def amounts(session: Session, report: Report) -> dict[str, int | None]:
     manifest, summary = session.manifest, report.session
     wall_ns = summary.wall_ns or manifest.ended_ns
     times, rate = summary.step_times, summary.throughput.samples_per_s
-    room = report.memory_room
+    room, held = report.memory_room, devices(session)
     return {
         "started_unix_s": manifest.started_unix_ns // 10**9,
         "wall_ns": wall_ns,
         "cpu_ns": cpu_ns(session),
-        "device_ns": wall_ns * manifest.host.gpus,
-        "devices": manifest.host.gpus,
+        "device_ns": wall_ns * held,
+        "devices": held,
         "cpus": manifest.host.cpus,
         "hosts": summary.hosts,
         "processes": summary.processes,
@@ -121,6 +122,14 @@ def amounts(session: Session, report: Report) -> dict[str, int | None]:
     }
 
 
+def devices(session: Session) -> int:
+    """GPUs on which the job held memory; all of the host where NVML does not say which process holds what."""
+    gpus = session.gpus
+    if not len(gpus) or int(gpus.job_reserved_bytes.max()) < 0:
+        return session.manifest.host.gpus
+    return len(np.unique(gpus.name[gpus.job_reserved_bytes > 0]))
+
+
 def cpu_ns(session: Session) -> int | None:
     """CPU time of the measured processes, from the last sample of each; None: none was sampled."""
     process = session.process
@@ -129,7 +138,7 @@ def cpu_ns(session: Session) -> int | None:
     _, at = np.unique(process.pid, return_inverse=True)
     most = np.zeros(int(at.max()) + 1, np.int64)
     np.maximum.at(most, at.reshape(-1), process.cpu_user_ns + process.cpu_system_ns)
-    if session.manifest.mode == "attach":  # what the process had used before
+    if session.manifest.mode in {"attach", CELL}:  # what the process had used before
         least = np.full(len(most), np.iinfo(np.int64).max)
         np.minimum.at(least, at.reshape(-1), process.cpu_user_ns + process.cpu_system_ns)
         most -= least

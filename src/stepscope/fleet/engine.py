@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
 _VALUE = re.compile(r"\{(\w+):(\w+)\}")
+_PATTERN = re.compile(r"[\[*?]")
 _COLUMN = re.compile(r"[a-z_]+")
 MEMORY = "1GB"
 """Most that a question takes: beyond it DuckDB writes to its temporary folder."""
@@ -81,7 +82,7 @@ class Engine:
             UnreadableError: one of the files is damaged.
         """
         texts = [select(version, f"$files{version}", columns) for version in sorted(paths) if paths[version]]
-        values = {f"files{version}": list(files) for version, files in paths.items() if files}
+        values = {f"files{version}": list(map(literal, files)) for version, files in paths.items() if files}
         try:
             self._open.execute(
                 "CREATE TEMPORARY TABLE parts AS " + " UNION ALL ".join(texts), {**values, "kinds": list(kinds)}
@@ -121,6 +122,11 @@ def text_of(name: str) -> str:
     return resources.files("stepscope.fleet").joinpath("sql").joinpath(f"{name}.sql").read_text("utf-8")
 
 
+def literal(path: str) -> str:
+    """A path that DuckDB takes as it is: in those that it reads, ``[``, ``*`` and ``?`` stand for others."""
+    return _PATTERN.sub(r"[\g<0>]", path)
+
+
 def bound(sql: str, columns: Mapping[str, str]) -> tuple[str, set[str]]:
     """A text for DuckDB, and the names of the values that it wants.
 
@@ -148,7 +154,8 @@ def select(version: int, files: str, columns: Collection[str]) -> str:
         for one in schema.COLUMNS
         if one.name in columns
     )
-    return f"SELECT {listed} FROM read_parquet({files}) WHERE list_contains($kinds, kind)"  # noqa: S608 - names of ours
+    read = f"read_parquet({files}, hive_partitioning = false)"  # a folder "kind=x" is no column
+    return f"SELECT {listed} FROM {read} WHERE list_contains($kinds, kind)"  # noqa: S608 - names of ours
 
 
 _SQL_TYPES = {"string": "VARCHAR", "int64": "BIGINT", "double": "DOUBLE"}

@@ -106,9 +106,10 @@ ABOUT: dict[str, str] = {
 AMOUNTS: dict[str, str] = {
     "started_unix_s": "when the job began, seconds since 1970",
     "wall_ns": "wall time of the job",
-    "cpu_ns": "CPU time of the measured processes, as last sampled",
+    "cpu_ns": "CPU time of the measured processes, as last sampled; of a cell, and of what was attached to, since the "
+    "first sample",
     "device_ns": "wall time times devices: how long they were held",
-    "devices": "GPUs that the kernel's driver shows",
+    "devices": "GPUs on which the job held memory; all of the host where NVML does not say which process holds what",
     "cpus": "CPUs of the host",
     "hosts": "hosts of the job",
     "processes": "measured processes",

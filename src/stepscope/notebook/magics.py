@@ -1,6 +1,7 @@
 """The magics: ``%%stepscope`` measures a cell; ``%stepscope report|whatif|fix`` ask about the last measured one.
 
-A cell's error is the user's: it is shown once, and ends the cell, so that "run all" stops there.
+A cell's error is the user's: it is shown once, and ends the cell, so that "run all" stops there. An error of ours is a
+line, and ends nothing.
 """
 
 from __future__ import annotations
@@ -101,23 +102,20 @@ class Magics:
     def cell(self, line: str, cell: str) -> None:
         """Run the cell measured, and show what was found."""
         __tracebackhide__ = True  # of an error, IPython shows the user's frames
-        try:
-            measured: MeasuredCell | None = self._begin(line, cell)
-        except UsageError as problem:
-            _say(f"stepscope: {problem}")
-            return
-        except StepscopeError as problem:
-            _say(f"stepscope: the cell runs unmeasured: {problem}")
-            measured = None
+        measured: MeasuredCell | None = None
+        with _Said("the cell runs unmeasured: "):
+            try:
+                measured = self._begin(line, cell)
+            except UsageError as problem:
+                _say(f"stepscope: {problem}")
+                return
         error = self._run(cell, measured)
-        if measured is not None:
-            self._show(measured)
         if error is not None:
             raise error
 
     def _begin(self, line: str, cell: str) -> MeasuredCell:
-        shell, words = self._shell, shlex.split(line)
-        match words:
+        shell = self._shell
+        match _words(cells.MAGIC, line):
             case []:
                 wanted = None
             case [option, path] if option == _SESSION:
@@ -136,17 +134,26 @@ class Magics:
         return measured
 
     def _run(self, cell: str, measured: MeasuredCell | None) -> BaseException | None:
-        """Run the cell as IPython does; its error is not shown yet, but returned."""
-        code = 1
+        """Run the cell as IPython does, then show the report; the cell's error is not shown yet, but returned."""
+        code, error = 1, None
         try:
             with _inner(self._shell, len(self._shell.history_manager.input_hist_raw) - 1):
                 result = self._shell.run_cell(cell)
             error = result.error_before_exec or result.error_in_exec
             code = 0 if error is None else -signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
-            return error
         finally:
-            if measured is not None:
-                measured.end(code)
+            ended = measured is not None and self._end(measured, code)
+        if measured is not None and ended:
+            with _Said(""):
+                self._show(measured)
+        return error
+
+    def _end(self, measured: MeasuredCell, code: int) -> bool:
+        """Measure no more; False: that failed, and no report is near."""
+        with _Said("measuring the cell did not end as it should, %stepscope report asks for its report: "):
+            measured.end(code)
+            return True
+        return False
 
     def _show(self, measured: MeasuredCell) -> None:
         try:
@@ -156,15 +163,13 @@ class Magics:
             _display(_of_session(measured.session))
         except KeyboardInterrupt:
             _say("stepscope: the report is still being written: %stepscope report shows it")
-        except (StepscopeError, OSError) as error:
-            _say(f"stepscope: {error}")
 
     # -- %stepscope ----------------------------------------------------------------------------------------------
 
     def line(self, line: str) -> None:
         """``report [SESSION]``, ``whatif [OPTIONS]``, ``fix [OPTIONS]``: of the last measured cell."""
-        command, *words = shlex.split(line) or [""]
         try:
+            command, *words = _words("%stepscope", line) or [""]
             if command == "report":
                 self._report(words)
             elif command in COMMANDS:
@@ -261,6 +266,31 @@ def _command(words: Sequence[str], named: Callable[[str], str]) -> None:
         if child.stdout is not None:
             child.stdout.close()
         child.wait()
+
+
+class _Said:
+    """What fails in here is ours: one line says so, and nothing of it becomes the user's error."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> bool:
+        if kind is None or not isinstance(error, Exception):
+            return False
+        name = "" if isinstance(error, StepscopeError | OSError) else f"{kind.__name__}: "
+        _say(f"stepscope: {self._what}{name}{' '.join(str(error).split())}")
+        return True
+
+
+def _words(magic: str, line: str) -> list[str]:
+    """The words of a magic's line, as a shell reads them."""
+    try:
+        return shlex.split(line)
+    except ValueError as error:
+        raise UsageError(f"{magic} {line}: {error}; {_USAGE}") from error
 
 
 def _display(shown: object) -> None:

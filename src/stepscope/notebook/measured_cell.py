@@ -45,10 +45,16 @@ class MeasuredCell(Struct, frozen=True, kw_only=True):
     run: Path
 
     def end(self, exit_code: int) -> None:
-        """The cell has ended: take the agent off; ``exit_code`` as of a program, 1 if the cell raised."""
-        bootstrap.end()
-        if self.run.is_dir():
-            rundir.write_ended(self.run, exit_code)
+        """The cell has ended: take the agent off; ``exit_code`` as of a program, 1 if the cell raised.
+
+        Raises:
+            OSError: the end cannot be written: the session ends with the kernel.
+        """
+        try:
+            bootstrap.end()
+        finally:
+            if self.run.is_dir():
+                rundir.write_ended(self.run, exit_code)
 
     def wait(self, timeout_s: float = REPORT_S) -> bool:
         """Wait for the report; False: it is still being written, or no process writes it."""

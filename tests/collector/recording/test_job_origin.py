@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import getpass
 import os
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -40,6 +42,21 @@ def test_no_repository(tmp_path: Path) -> None:
     assert job_origin(str(tmp_path), environment={}).project == tmp_path.name
     found = job_origin(str(tmp_path / "gone"), 2**22, environment={})
     assert (found.project, found.commit, found.user) == ("gone", "", getpass.getuser())
+
+
+def test_git_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does it end when it is killed: so it is in a call to a dead file system."""
+    git_s, child_s = 0.2, 20
+    (tmp_path / "git").write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep {child_s}\n")
+    (tmp_path / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr("stepscope.collector.recording.job_origin._GIT_S", git_s)
+    monkeypatch.setattr(subprocess.Popen, "kill", lambda _: None)
+    began = time.monotonic()
+    found = job_origin(str(tmp_path), environment={})
+    assert time.monotonic() - began < child_s / 2
+    assert (found.project, found.commit) == (tmp_path.name, "")
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
 
 @pytest.mark.parametrize(

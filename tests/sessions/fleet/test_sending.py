@@ -68,6 +68,40 @@ def test_what_cannot_be_sent_waits(session: Path, tmp_path: Path) -> None:
     assert parts_in(to.spool.folder) == []
 
 
+def test_authorities_of_another_address(session: Path, tmp_path: Path) -> None:
+    """``--ca-file`` may be for the server that sessions are sent to: a folder and a store have no certificate."""
+    to = Destination(url=str(tmp_path / "parts"), ca_file=tmp_path / "CA")
+    arrived, line = sending.outcome(session, to, "a.stepscope")
+    assert arrived, line
+    assert len(parts_in(tmp_path / "parts")) == 1
+
+
+def test_a_folder_of_another_working_directory(session: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits for "parts" goes to the folder that was meant, and to no other of that name."""
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "a")
+    (tmp_path / "a" / "parts").write_text("in the way")
+    with pytest.raises(TargetError):
+        sending.add([session], Destination(url="parts"))
+    monkeypatch.chdir(tmp_path / "b")
+    assert sending.add([], Destination(url="parts")) == []
+    assert not (tmp_path / "b" / "parts").exists()
+    (tmp_path / "a" / "parts").unlink()
+    monkeypatch.chdir(tmp_path / "a")
+    assert sending.add([], Destination(url="parts")) == ["1 part that waited was sent, too"]
+    assert len(parts_in(tmp_path / "a" / "parts")) == 1
+
+
+@pytest.mark.parametrize("sources", [False, True])
+def test_the_command_for_later_asks_for_the_same(session: Path, tmp_path: Path, *, sources: bool) -> None:
+    """The part that it makes says what this one would have said."""
+    (tmp_path / "parts").write_text("in the way")
+    arrived, line = sending.outcome(session, Destination(url=str(tmp_path / "parts"), sources=sources), "a.stepscope")
+    assert not arrived
+    assert line.endswith(f"stepscope fleet add a.stepscope --to {tmp_path / 'parts'}" + " --fleet-sources" * sources)
+
+
 def test_a_store(session: Path, tmp_path: Path) -> None:
     """Whatever fsspec knows takes parts as it takes sessions."""
     memory = pytest.importorskip("fsspec.implementations.memory")
@@ -108,3 +142,26 @@ def test_the_next_attempt(session: Path, tmp_path: Path) -> None:
     assert attempts.earlier(path, later(60)) == newer.id
     changed(tmp_path / "c.stepscope", {"exit_code": 0})
     assert attempts.earlier(path, later(60)) == first.id
+
+
+@pytest.mark.parametrize(
+    ("mode", "clean", "repeated"),
+    [
+        ("enable", False, True),
+        ("enable", True, False),
+        ("run", False, True),
+        ("attach", False, False),
+        ("import", False, False),
+        ("cell", False, False),
+    ],
+)
+def test_no_exit_code_is_no_failure(session: Path, tmp_path: Path, mode: str, *, clean: bool, repeated: bool) -> None:
+    """Only of a job whose exit handlers did not run, and which was measured from its begin."""
+    workers = msgspec.to_builtins(read_manifest(session).workers)
+    ended = [{**worker, "clean_exit": clean} for worker in workers]
+    first = changed(session, {"exit_code": None, "mode": mode, "workers": ended, "ended_ns": 10**9})
+    later = replace(first, id="later", started_unix_ns=first.started_unix_ns + 60 * 10**9)
+    assert attempts.earlier(tmp_path / "b.stepscope", later) == (first.id if repeated else "")
+    failed = changed(session, {"exit_code": 1, "mode": "run"})
+    again = attempts.earlier(tmp_path / "b.stepscope", later)
+    assert again == (failed.id if mode in {"run", "enable"} else "")

@@ -327,6 +327,14 @@ def test_a_place_that_does_not_answer_as_it_should(
     assert "took more than" in line
 
 
+def test_authorities_of_another_address(tmp_path: Path) -> None:
+    """``--ca-file`` may be for the server that parts of a fleet go to: a folder gets the session without."""
+    (session,) = sessions(tmp_path, [[1.0]])
+    arrived, line = sending.outcome(session, str(tmp_path / "there"), None, str, ca_file=tmp_path / "CA")
+    assert arrived, line
+    assert "--ca-file" not in line
+
+
 def test_nothing_was_gathered(tmp_path: Path) -> None:
     """One line says so."""
     with pytest.raises(StepscopeError, match="no whole session"):

@@ -7,6 +7,7 @@ import grp
 import os
 import pwd
 import subprocess
+import threading
 from typing import TYPE_CHECKING
 
 from stepscope.model.session.session import JobOrigin
@@ -52,15 +53,23 @@ def _user_and_group(pid: int) -> tuple[str, str]:
 def _repository(cwd: str) -> tuple[str, str]:
     """Top folder and commit; "" each: there is none, or git cannot say."""
     try:
-        done = subprocess.run(
+        git = subprocess.Popen(
             ["git", "-C", cwd or os.curdir, "rev-parse", "--show-toplevel", "HEAD"],
-            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
             text=True,
             errors="replace",
-            timeout=_GIT_S,
-            check=False,
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except OSError:
         return "", ""
-    top, _, commit = done.stdout.strip().partition("\n")
-    return (top, commit) if done.returncode == 0 else ("", "")
+    try:
+        said, _ = git.communicate(timeout=_GIT_S)
+    except subprocess.TimeoutExpired:
+        git.kill()  # not waited for here: in a call to such a file system it ends when that answers
+        threading.Thread(target=git.wait, name="stepscope-git", daemon=True).start()
+        if git.stdout is not None:
+            git.stdout.close()
+        return "", ""
+    top, _, commit = said.strip().partition("\n")
+    return (top, commit) if git.returncode == 0 else ("", "")

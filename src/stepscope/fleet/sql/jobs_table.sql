@@ -1,6 +1,12 @@
 -- One row a session, of those that the filters keep. An empty filter keeps all.
 CREATE TEMPORARY TABLE jobs AS
-SELECT *
+SELECT
+    *,
+    CASE
+        WHEN exit_code <> 0 THEN 1
+        WHEN exit_code IS NULL AND ending IN ('memory', 'unknown') AND manner <> 'import' THEN 1
+        ELSE 0
+    END AS job_failed
 FROM (
     SELECT
         session,
@@ -10,6 +16,7 @@ FROM (
         max(CASE WHEN name = 'project' THEN text ELSE '' END) AS project,
         max(CASE WHEN name = 'program' THEN text ELSE '' END) AS program,
         max(CASE WHEN name = 'commit' THEN text ELSE '' END) AS revision,
+        max(CASE WHEN name = 'mode' THEN text ELSE '' END) AS manner,
         max(CASE WHEN name = 'model' THEN text ELSE '' END) AS model,
         max(CASE WHEN name = 'host' THEN text ELSE '' END) AS host,
         max(CASE WHEN name = 'device' THEN text ELSE '' END) AS device,

@@ -3,7 +3,7 @@ SELECT
     parts.name AS name,
     parts.text AS version,
     count(*) AS jobs,
-    sum(CASE WHEN exit_code = 0 THEN 0 ELSE 1 END) AS failed,
+    sum(job_failed) AS failed,
     sum(coalesce(wall_ns, 0) / 3.6e12) AS wall_hours,
     sum(jobs.cpu_ns / 3.6e12) AS cpu_hours,
     sum(coalesce(wall_ns, 0) * coalesce(devices, 0) / 3.6e12) AS device_hours,

@@ -13,6 +13,7 @@ from stepscope.sessions.gathering.folder_target import FolderTarget
 from stepscope.sessions.gathering.in_time import in_time
 from stepscope.sessions.gathering.opening import opened
 from stepscope.sessions.gathering.sending import put
+from stepscope.sessions.gathering.target import authorities
 from stepscope.tables.errors import SessionError, TargetError
 from stepscope.tables.units import format_bytes, format_number_of
 from stepscope.wire import sessions_folder
@@ -38,8 +39,9 @@ class Destination(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def spool(self) -> FolderTarget:
-        """Parts that wait for this place, of this user."""
-        key = hashlib.sha256(self.url.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        """Parts that wait for this place, of this user; the same folder name elsewhere is another place."""
+        place = self.url if "://" in self.url else str(Path(self.url).absolute())
+        key = hashlib.sha256(place.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         return FolderTarget(Path(sessions_folder.default()).parent / "fleet-spool" / key)
 
     def open(self) -> Target:
@@ -122,6 +124,7 @@ def flush(to: Destination) -> int:
 
 def outcome(session: Path, to: Destination, shown: str) -> tuple[bool, str]:
     """Send the part of a session that has just ended; whether it arrived, and a line that says so. Never raises."""
+    to = msgspec.structs.replace(to, ca_file=authorities(to.url, to.ca_file))  # they may be for where sessions go
 
     def work() -> str:
         made = part_of(session, sources=to.sources)
@@ -134,5 +137,6 @@ def outcome(session: Path, to: Destination, shown: str) -> tuple[bool, str]:
         return True, line
     files = (("--key-file", to.key_file), ("--ca-file", to.ca_file))
     options = "".join(f" {name} {shlex.quote(str(file))}" for name, file in files if file is not None)
+    options += " --fleet-sources" if to.sources else ""
     later = f"stepscope fleet add {shlex.quote(shown)} --to {shlex.quote(to.url)}{options}"
     return False, f"not sent: {line}; the next run with --fleet sends it, or: {later}"

@@ -31,7 +31,7 @@ def check(
     """
     places = [url for url in (gather, fleet) if url]
     for url in places:
-        target.check(url, key_file, ca_file if len(places) == 1 or url.startswith("https:") else None)
+        target.check(url, key_file, ca_file if len(places) == 1 else target.authorities(url, ca_file))
     if ca_file is not None and not places:
         raise UsageError("--ca-file without --gather; expected --gather https://HOST:PORT with it")
     if clock_hosts or (key_file is not None and not places):

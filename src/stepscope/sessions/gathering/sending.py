@@ -80,12 +80,13 @@ def outcome(
     session: Path, url: str, key_file: Path | None, shown: Callable[[Path], str], *, ca_file: Path | None = None
 ) -> tuple[bool, str]:
     """Send a session within a minute; return whether it arrived, and one line that says so. Never raises."""
-    proof = (("--key-file", key_file), ("--ca-file", ca_file))
+    authorities = targets.authorities(url, ca_file)  # they may be for where the parts of a fleet go
+    proof = (("--key-file", key_file), ("--ca-file", authorities))
     options = "".join(f" {name} {shlex.quote(str(file))}" for name, file in proof if file is not None)
     again = f"stepscope gather send {shlex.quote(shown(session))} --to {shlex.quote(url)}{options}"
 
     def work() -> str:
-        sent = send(session, opening.opened(url, key_file, ca_file))
+        sent = send(session, opening.opened(url, key_file, authorities))
         size = format_bytes(sum(part.bytes for part in sent.parts))
         return f"{size} gathered at {url}; when all are there: stepscope merge {shlex.quote(url)}{options}"
 

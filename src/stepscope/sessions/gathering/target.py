@@ -71,6 +71,11 @@ def check(url: str, key_file: Path | None, ca_file: Path | None = None) -> None:
         _check_store(url, address.scheme)
 
 
+def authorities(url: str, ca_file: Path | None) -> Path | None:
+    """The authorities for one of several addresses: those that are no server with a certificate have none."""
+    return ca_file if url.lower().startswith("https:") else None
+
+
 def _check_store(url: str, scheme: str) -> None:
     """Raise UsageError unless the package for a store is installed; nothing of it is loaded."""
     if find_spec("fsspec") is None:
