@@ -49,7 +49,6 @@ from stepscope.detectors.general import (
     time_outside_steps,
 )
 from stepscope.detectors.graph import (
-    compiled_for_each_shape,
     constant_work_in_step,
     costly_metrics,
     denormal_weights,
@@ -63,6 +62,7 @@ from stepscope.detectors.graph import (
     oversized_weight_after_flatten,
     partly_used_results,
     products_in_wrong_order,
+    program_for_each_shape,
     python_in_compiled_step,
     repeated_compilation,
     repeated_forward_pass,
@@ -181,7 +181,7 @@ ALL: Listed = (
     wasteful_operands.DETECTOR,
     large_kernel_convolution.DETECTOR,
     denormal_weights.DETECTOR,
-    compiled_for_each_shape.DETECTOR,
+    program_for_each_shape.DETECTOR,
     no_progress.DETECTOR,
     slow_python_in_loop.DETECTOR,
     eager_step.DETECTOR,

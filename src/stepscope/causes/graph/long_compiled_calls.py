@@ -4,7 +4,7 @@ One trace of TensorFlow's serves all shapes of such a function, and says nothing
 that it meets it compiles a program, which takes as long as many steps. The first call is left out: one program is
 needed.
 
-Serves compiled_for_each_shape, and repeated_compilation, which needs no trace where the times say it.
+Serves program_for_each_shape, and repeated_compilation, which needs no trace where the times say it.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ def _places(view: SessionView) -> tuple[Place, ...]:
 
 DETECTOR = Detector(
     code="GRF024",
-    name="compiled-for-each-shape",
+    name="program-for-each-shape",
     cause="API: inefficient API usage",
     pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS}),

@@ -1,4 +1,4 @@
-"""GRF024 compiled-for-each-shape: its fixtures, and what looks like it."""
+"""GRF024 program-for-each-shape: its fixtures, and what looks like it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
 from tests.detectors.jobs import nothing
 
 from stepscope.detectors.base import run
-from stepscope.detectors.graph.compiled_for_each_shape import DETECTOR
+from stepscope.detectors.graph.program_for_each_shape import DETECTOR
 from stepscope.detectors.registry import ALL
 
 CALLS, CALL, PERIOD = 60, 20 * MS, 22 * MS
