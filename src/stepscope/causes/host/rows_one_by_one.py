@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 CPU = "CPUExecutionProvider"
 CALL_NS = 50_000
-"""Time of a run that does next to nothing, with conversion of its arrays. Measured: 7 us for four products of 64 by 64
-(ONNX Runtime 1.32.0), and a few us for each node of a larger graph."""
+"""Time of a run that does next to nothing, with conversion of its arrays. Measured: 8 us for four products of 64 by 64
+(docs/benchmarks/onnx-rows.md), and a few us for each node of a larger graph."""
 WEIGHT_NS = 0.5
-"""Time to read a weight once: 4 bytes at 8 GB/s. Measured on two CPUs: 0.03 to 0.4 ns for products of one row; 128 rows
-take 1.3 ns and more on 100 to 200 GFLOP/s."""
+"""Time to read a weight once: 4 bytes at 8 GB/s. Measured on one thread: 0.07 to 0.08 ns for products of one row, 20 ns
+and more for convolutions; by the arithmetic alone, 128 rows take 1.3 ns and more on 200 GFLOP/s."""
 CPUS = 2
 """For which this holds: with more of them arithmetic takes less of the wall time."""
 _QUIET = 20
