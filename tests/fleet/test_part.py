@@ -16,6 +16,7 @@ from msgspec.structs import fields, replace
 from stepscope.derive.stacks import session_stacks
 from stepscope.diagnosis.analyze import report_of
 from stepscope.fleet import about, part, sampled, schema
+from stepscope.fleet import rows as rows_module
 from stepscope.model.report.report import Report
 from stepscope.model.session.session import JobOrigin, Session
 from stepscope.sessions import bundle
@@ -149,6 +150,17 @@ def test_tells_no_arguments_and_no_text(recorded: Read) -> None:
     assert said["command"] == "python /home/ann/nets/train.py --data /secret/place --token ***"
     assert (said["user"], said["team"], said["project"], said["commit"]) == ("ann", "vision", "nets", "c0ffee")
     assert {row["text"] for row in of_kind(with_sources, "source")} == {"x = 1"}
+
+
+def test_a_stack_that_is_too_long_keeps_its_leaf() -> None:
+    """Whole frames go at its root; C++ templates have names of hundreds of characters."""
+    stack = ";".join(f"{number}{'T' * 300}" for number in range(20))
+    found = sampled.fitting(stack)
+    assert len(found) <= rows_module.MOST_TEXT
+    first, *frames = found.split(";")
+    assert (first, frames) == (sampled.LEFT_OUT, stack.split(";")[-len(frames) :])
+    assert len(frames) > 10
+    assert sampled.fitting("a;b") == "a;b"
 
 
 def test_every_word_is_documented(recorded: Read) -> None:

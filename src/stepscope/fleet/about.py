@@ -76,10 +76,12 @@ def _model(session: Session, report: Report) -> str:
 
 
 def _device(session: Session) -> str:
-    """The name of the first GPU: ``NVIDIA H200`` of ``gpu:0 NVIDIA H200``."""
-    if not len(session.gpus):
+    """The name of the first GPU that the job held, else of the first: ``NVIDIA H200`` of ``gpu:0 NVIDIA H200``."""
+    gpus = session.gpus
+    if not len(gpus):
         return ""
-    at = int(session.gpus.name[0])
+    held = gpus.name[gpus.job_reserved_bytes > 0]
+    at = int(held.min() if len(held) else gpus.name[0])
     return session.resource_names[at].partition(" ")[2] if 0 <= at < len(session.resource_names) else ""
 
 

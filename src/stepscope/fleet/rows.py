@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from stepscope.tables.place import Place
 
-_MOST_TEXT = 4096
+MOST_TEXT = 4096
 """Characters of a text that are kept: a stack of 60 frames has some 2,000."""
 
 
@@ -70,7 +70,7 @@ def encoded(session: str, rows: Iterable[Row]) -> bytes:
 def _value(value: str | float | None) -> str | float | None:
     """As it is stored: text that UTF-8 can hold, numbers that are some, and none that 64 bits cannot."""
     if isinstance(value, str):
-        return value[:_MOST_TEXT].encode("utf-8", "replace").decode()
+        return value[:MOST_TEXT].encode("utf-8", "replace").decode()
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return None if value is None else max(-(1 << 63), min((1 << 63) - 1, value))

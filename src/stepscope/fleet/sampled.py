@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from stepscope.derive.stacks import session_stacks
 from stepscope.fleet.places import is_library, shortened
-from stepscope.fleet.rows import Row
+from stepscope.fleet.rows import MOST_TEXT, Row
 from stepscope.readers.stacks.labels import label_of
 from stepscope.tables.stacks import UNKNOWN, Frame, FrameKind
 
@@ -28,6 +28,8 @@ EVENTS = (CPU, session_stacks.PYTHON, session_stacks.OFF_CPU)
 """Events whose weight is time of the whole run, or can be made so."""
 MAX_LINES = 200
 MAX_STACKS = 400
+LEFT_OUT = "[left out]"
+"""Frame in place of those at the root of a stack that is too long for a row."""
 REST = "[rest]"
 """Stack of those that are not among the heaviest, so that sums are whole."""
 
@@ -119,7 +121,15 @@ def _texts(profile: StackProfile, cwd: str) -> list[str]:
     made: list[str] = []
     for parent, frame in zip(profile.stacks.parent.tolist(), profile.stacks.frame.tolist(), strict=True):
         made.append(labels[frame] if parent == UNKNOWN else f"{made[parent]};{labels[frame]}")
-    return made
+    return [fitting(text) for text in made]
+
+
+def fitting(stack: str) -> str:
+    """A stack that a row holds: of one that is longer as many whole frames at its leaf as fit."""
+    if len(stack) <= MOST_TEXT:
+        return stack
+    _, _, rest = stack[-(MOST_TEXT - len(LEFT_OUT) - 1) :].partition(";")
+    return f"{LEFT_OUT};{rest or stack.rpartition(';')[2]}"
 
 
 def _told(frame: Frame, cwd: str) -> Frame:

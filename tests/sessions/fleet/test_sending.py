@@ -140,7 +140,9 @@ def test_the_next_attempt(session: Path, tmp_path: Path) -> None:
     shutil.copytree(session, tmp_path / "c.stepscope")
     newer = changed(tmp_path / "c.stepscope", {"id": "c", "started_unix_ns": first.started_unix_ns + 2 * 10**9})
     assert attempts.earlier(path, later(60)) == newer.id
-    changed(tmp_path / "c.stepscope", {"exit_code": 0})
+    changed(tmp_path / "c.stepscope", {"exit_code": None, "state": "running", "ended_ns": 0})
+    assert attempts.earlier(path, later(60)) == first.id, "the other one still runs"
+    changed(tmp_path / "c.stepscope", {"exit_code": 0, "state": "finished"})
     assert attempts.earlier(path, later(60)) == first.id
 
 

@@ -327,6 +327,16 @@ def test_a_place_that_does_not_answer_as_it_should(
     assert "took more than" in line
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_failure_that_was_not_foreseen_took_no_minute() -> None:
+    """Its traceback is on stderr; the line does not say that the place was slow."""
+
+    def work() -> str:
+        raise RuntimeError("ours")
+
+    assert in_time.in_time(work, "s3://a") == (False, "sending to s3://a failed: the error stands above")
+
+
 def test_authorities_of_another_address(tmp_path: Path) -> None:
     """``--ca-file`` may be for the server that parts of a fleet go to: a folder gets the session without."""
     (session,) = sessions(tmp_path, [[1.0]])

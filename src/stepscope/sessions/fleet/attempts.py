@@ -36,6 +36,7 @@ def earlier(path: Path, manifest: Manifest) -> str:
         if one.id != manifest.id
         and (one.command, one.cwd) == (manifest.command, manifest.cwd)
         and one.mode in JOBS
+        and one.state != "running"
         and _failed(one)
         and 0 <= began - (one.started_unix_ns + one.ended_ns) <= WITHIN_NS
     ]
