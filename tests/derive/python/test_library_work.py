@@ -87,6 +87,8 @@ def test_c_code_is_of_the_kind_that_its_lines_calls_have(line: int, kind: str) -
         ([("/x/site-packages/numpy/lib/_npyio_impl.py", "save")], ""),
         ([("/x/site-packages/h5py/_hl/dataset.py", "Dataset.__getitem__")], "hdf5"),
         ([("/x/site-packages/h5py/_hl/dataset.py", "Dataset.__setitem__")], ""),
+        ([("/x/site-packages/PIL/Image.py", "Image.save"), ("/x/site-packages/PIL/ImageFile.py", "_save")], ""),
+        ([("/x/site-packages/jax/_src/numpy/array_constructors.py", "asarray")], ""),
         ([("/x/site-packages/optax/_src/transform.py", "scale_by_adam.<locals>.update_fn")], "eager"),
         ([("/x/site-packages/jax/_src/numpy/ufunc_api.py", "ufunc.__call__")], "eager"),
         (

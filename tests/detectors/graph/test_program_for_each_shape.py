@@ -83,6 +83,13 @@ def test_other_long_calls(job: Job) -> None:
     assert look(DETECTOR, job)[0] == ()
 
 
+def test_long_calls_of_a_thread_that_waits_for_a_cpu_are_no_compilations() -> None:
+    """Other processes take more than the share that the long calls have."""
+    job = slow_calls(8)
+    job.machine(6, cpus=2, got=0.2, waiting=0.9, others=1.8)
+    assert look(DETECTOR, job)[0] == ()
+
+
 def test_the_function_with_the_open_shape_is_named() -> None:
     job = slow_calls(8)
     job.trace(0, MS, function="other", file=SCRIPT, line=3, jit=True, signature="(ids: int32(32, 64))")

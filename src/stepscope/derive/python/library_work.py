@@ -78,9 +78,11 @@ _FILES: tuple[tuple[str, WorkKind], ...] = (
 NumPy reads is unpacked."""
 _TRACES = "/jax/_src/interpreters/partial_eval.py"
 """JAX code that traces a function for its compiler: what runs below is run once."""
+_GIVES = frozenset({"array", "asarray", "device_put"})
+"""Functions of JAX that copy an array of the host's."""
 _WRITES = re.compile(r"^_?(write|save|dump|compress|create_dataset|__setitem__|to_(csv|json|pickle|parquet|sql|hdf))")
 """Begin of names of functions that write: what a library's file says of its work is about reading."""
-_READS: frozenset[WorkKind] = frozenset({"csv", "hdf5", "inflate", "json", "npy", "pickle", "unzip"})
+_READS: frozenset[WorkKind] = frozenset({"csv", "hdf5", "image", "inflate", "json", "npy", "pickle", "unzip"})
 _SORTS = frozenset({"sort", "argsort", "sorted", "lexsort"})
 _BY_NAME: dict[str, WorkKind] = {
     **dict.fromkeys(_SORTS, "sort"),
@@ -130,7 +132,7 @@ def of(sample: Sample, source_of: SourceOf) -> WorkKind:
     for frame in reversed(below):
         path = frame.file.replace("\\", "/")
         found = next((kind for pattern, kind in _FILES if re.search(pattern, path)), None)
-        if found == "eager" and any(one.file.replace("\\", "/").endswith(_TRACES) for one in below):
+        if found == "eager" and any(map(_is_no_op, below)):
             return ""
         if found in _READS and any(map(_writes, below)):
             return "deflate" if found in {"inflate", "unzip"} else ""
@@ -140,6 +142,11 @@ def of(sample: Sample, source_of: SourceOf) -> WorkKind:
         return "sort"
     culprit = sample.culprit
     return at_line(culprit, source_of) if culprit is not None and not below else ""
+
+
+def _is_no_op(frame: Spot) -> bool:
+    """Whether JAX traces below a frame, or hands it an array of the host's: neither is an op that jit would hold."""
+    return frame.file.replace("\\", "/").endswith(_TRACES) or frame.function.rpartition(".")[2] in _GIVES
 
 
 def _writes(frame: Spot) -> bool:

@@ -14,7 +14,8 @@ it, of the run. `long_calls`, `long_ns`, `usual_ns`: their number, their median 
 
 ## Known limits
 The first call is left out: one program is needed. Long calls may have another reason, so the cost is modelled; an op
-trace shows the compilations themselves (GRF010). In a longer run the early ones weigh less.
+trace shows the compilations themselves (GRF010). Where other processes take as large a share of the steps' time,
+nothing is said. In a longer run the early ones weigh less.
 
 ## Remedy
 Keep shapes constant: drop or pad the last partial batch, pad sequences to a few lengths (buckets), or leave
@@ -32,7 +33,7 @@ from msgspec import Struct
 
 from stepscope.causes.graph import long_compiled_calls
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
-from stepscope.detectors.shared.constant_shapes import CONSTANT
+from stepscope.detectors.shared.compiled_shapes import CONSTANT, long_calls
 from stepscope.tables.findings import Evidence, Remedy
 from stepscope.tables.units import Ratio, format_ns, format_ratio
 
@@ -57,7 +58,7 @@ _NO_XLA = Remedy(id="no-xla", text="or leave jit_compile off: without XLA one gr
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding."""
-    found = view.get(long_compiled_calls.build)
+    found = long_calls(view)
     if found is not None and found.ratio >= params.min_ratio:
         yield _finding(view, found, params)
 

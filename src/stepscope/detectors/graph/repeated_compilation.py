@@ -37,7 +37,7 @@ from msgspec import Struct
 from stepscope.causes.graph import long_compiled_calls
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.detectors.shared import trace_evidence
-from stepscope.detectors.shared.constant_shapes import CONSTANT
+from stepscope.detectors.shared.compiled_shapes import CONSTANT, long_calls
 from stepscope.tables.findings import Remedy
 from stepscope.tables.units import Ratio, format_ns
 
@@ -115,7 +115,7 @@ def _places(view: SessionView, main: Compilation) -> tuple[Place, ...]:
 
 def _asks(view: SessionView) -> str:
     """What a trace would decide; "" if the times of the calls have."""
-    return "" if long_compiled_calls.build(view) is not None else long_compiled_calls.of_many_shapes(view)
+    return "" if long_calls(view) is not None else long_compiled_calls.of_many_shapes(view)
 
 
 def _because(changes: tuple[Change, ...]) -> str:

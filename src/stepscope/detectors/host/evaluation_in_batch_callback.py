@@ -129,8 +129,11 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
 
 
 def _traced(view: StepsView, spans: Intervals) -> tuple[int, int]:
-    """How often Keras' own functions were traced within some spans, and the time in traces there."""
-    made = [event.at - event.dur for event in view.steps.worker.all(Traced) if event.owner == "keras"]
+    """How often functions of Keras were traced for the first time within some spans, and the time in traces there: the
+    function of a model that is kept is traced again for other shapes, at most.
+    """
+    first = (event for event in view.steps.worker.all(Traced) if event.owner == "keras" and event.ordinal == 1)
+    made = [event.at - event.dur for event in first]
     at = np.array(made, np.int64)
     within = intervals.overlapping(spans, at, at + 1) if len(at) else at
     traces = view.calls(Kind.TRACE).spans

@@ -270,7 +270,9 @@ def _pipeline(traced: TracedSteps) -> Blocks:
             "The step calls the first stage; each stage calls those indented below it."
         )
         if traced.batches < ENOUGH_BATCHES:
-            note += " The times are too large: of so few batches, calls for the batches before and after count whole."
+            note += (
+                " The times may be too large: of so few batches, calls for the batches before and after count whole."
+            )
         yield from _told("The input pipeline", note, Table(STAGE_HEAD, rows, page=True))
 
 
