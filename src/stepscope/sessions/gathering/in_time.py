@@ -30,6 +30,6 @@ def in_time(work: Callable[[], str], url: str) -> tuple[bool, str]:
         thread.join(WAIT_S)
     except KeyboardInterrupt:
         return False, "interrupted"
-    if not said and not thread.is_alive():
+    if not thread.is_alive() and not said:
         return False, f"sending to {url} failed: the error stands above"  # by the hook for errors of threads
     return said[0] if said else (False, f"sending to {url} took more than {WAIT_S:.0f} s")
