@@ -31,8 +31,25 @@ def score(model, rows):
 
 def load(lines):
     return [json.loads(line) for line in lines]
+
+def clean(row):
+    low = min(row)
+    return [one - low for one in row]
+
+def serve(model, rows):
+    for row in rows:
+        answer(model, row)
+
+def answer(model, row):
+    return model(prepare(row))
+
+def prepare(row):
+    return parse(row)
 """
 MAIN = Frame(SCRIPT, "<module>", 40)
+SERVE = (MAIN, Frame(SCRIPT, "serve", 23))
+ANSWER = (*SERVE, Frame(SCRIPT, "answer", 26))
+PREPARE = (*ANSWER, Frame(SCRIPT, "prepare", 29))
 CALL = (MAIN, Frame(SCRIPT, "score", 11), MODULE, Frame(SCRIPT, "Net.forward", 5), MODULE, LINEAR)
 ROW = (MAIN, Frame(SCRIPT, "score", 10))
 LOAD = (MAIN, Frame(SCRIPT, "load", 15), JSON)
@@ -123,6 +140,27 @@ def test_a_program_that_waits_for_the_work_of_others_loses_nothing(below: tuple[
     ((found,), _) = look(DETECTOR, program((95, (MAIN, frame))))
     assert found.severity == "info"
     assert f"waits for {waits} for 95 %" in found.title
+
+
+def test_below_the_only_loop_the_function_with_the_time_is_named() -> None:
+    """Its turns are requests: the line that answers one says nothing. What takes a fifth of its caller is no reason."""
+    found, _ = look(DETECTOR, program((60, PREPARE), (12, (*ANSWER, MODULE)), (8, SERVE)))
+    assert [(one.where[0].line, one.where[0].function) for one in found] == [
+        (29, "prepare"),
+        (26, "answer"),
+        (23, "serve"),
+    ]
+    found, _ = look(DETECTOR, program((50, ANSWER), (20, PREPARE)))
+    assert [(one.where[0].line, one.title) for one in found] == [
+        (26, "the function answer takes 70 % of the run, 100 % of it at train.py:26 (14 s in all)")
+    ]
+
+
+def test_a_loop_inside_of_another_is_named_itself() -> None:
+    """Not the function that it calls for each element: the loop is what whole arrays could replace."""
+    inner = (MAIN, Frame(SCRIPT, "serve", 23), Frame(SCRIPT, "clean", 19), Frame(SCRIPT, "shift", 35))
+    ((found,), _) = look(DETECTOR, program((70, inner)))
+    assert [(place.line, place.function) for place in found.where] == [(19, "clean")]
 
 
 def test_a_function_whose_time_is_spread_over_its_lines_has_a_place() -> None:

@@ -1,9 +1,10 @@
 """Where a program spends its run if no steps were seen in it: functions of the user's, with what their lines do.
 
 A stack counts for the user's innermost function that stands in a loop and that no framework calls back: of a loop that
-calls a model it is the loop's line, not the layer's. Without a loop it is the innermost one. A main thread that mostly
-waits (a service that started its threads) is not the one to look at: then it is the others, while they do not wait;
-where all wait, their waits.
+calls a model it is the loop's line, not the layer's. Where this is the only loop of the stack, its turns are likely the
+program's requests: then functions below it that take a good part of their caller's time count instead. Without a loop
+it is the innermost one. A main thread that mostly waits (a service that started its threads) is not the one to look at:
+then it is the others, while they do not wait; where all wait, their waits.
 
 Serves time_in_program.
 """
@@ -51,6 +52,8 @@ _OTHERS: dict[str, str] = {
 }
 SERVES = frozenset({"serve_forever", "run_forever", "_run_once", "accept"})
 """Functions in which servers wait for work."""
+MAIN = 1 / 3
+"""Part of a function's time from which one that it calls is looked into."""
 LINE = 0.5
 """Part of a function's time from which one of its lines is the place, with what this line does."""
 
@@ -137,11 +140,12 @@ def _others(whole: Ledger, part: LedgerPart) -> list[Sample]:
 def _parts(view: SessionView, samples: Iterable[Sample], scale: float, wall_ns: int) -> tuple[ProgramPart, ...]:
     """The functions by some samples. ``scale``: time for which a nanosecond of their weight stands."""
     groups: defaultdict[tuple[str, str], list[tuple[Sample, Spot]]] = defaultdict(list)
+    stacks = [(sample, own) for sample in samples if (own := _own(sample))]
+    weights = _weights(stacks)
     loops: dict[Spot, bool] = {}
-    for sample in samples:
-        spot = _spot(view, sample, loops)
-        if spot is not None:
-            groups[spot.file, stack_samples.plain(spot.function)].append((sample, spot))
+    for sample, own in stacks:
+        spot = own[_index(view, own, loops, weights)]
+        groups[spot.file, stack_samples.plain(spot.function)].append((sample, spot))
     found = []
     for group in groups.values():
         ns = scale * stack_samples.weight_of(sample for sample, _ in group)
@@ -150,17 +154,49 @@ def _parts(view: SessionView, samples: Iterable[Sample], scale: float, wall_ns: 
     return tuple(sorted(found, key=lambda one: -one.ratio)[:MOST])
 
 
-def _spot(view: SessionView, sample: Sample, loops: dict[Spot, bool]) -> Spot | None:
-    """The frame that a stack counts for. ``loops``: whether frames stand in a loop, of those that were asked."""
+def _own(sample: Sample) -> tuple[Spot, ...]:
+    """The user's frames down to the first of a framework."""
     first = next((i for i, frame in enumerate(sample.frames) if is_framework(frame.file)), len(sample.frames))
-    own = [frame for frame in sample.frames[:first] if frame.own]
-    for frame in reversed(own):
-        if frame not in loops:
-            source = view.source_of(frame.file)
-            loops[frame] = source is not None and bool(element_loops.every(source, frame.line))
-        if loops[frame]:
-            return frame
-    return own[-1] if own else None
+    return tuple(frame for frame in sample.frames[:first] if frame.own)
+
+
+def _path(own: tuple[Spot, ...]) -> tuple[tuple[str, str], ...]:
+    return tuple((frame.file, stack_samples.plain(frame.function)) for frame in own)
+
+
+def _weights(stacks: list[tuple[Sample, tuple[Spot, ...]]]) -> Counter[tuple[tuple[str, str], ...]]:
+    """Time below each path of functions."""
+    weights: Counter[tuple[tuple[str, str], ...]] = Counter()
+    for sample, own in stacks:
+        path = _path(own)
+        for end in range(1, len(path) + 1):
+            weights[path[:end]] += sample.weight_ns
+    return weights
+
+
+def _index(
+    view: SessionView,
+    own: tuple[Spot, ...],
+    loops: dict[Spot, bool],
+    weights: Counter[tuple[tuple[str, str], ...]],
+) -> int:
+    """Which frame a stack counts for. ``loops``: whether frames stand in a loop, of those that were asked."""
+    looping = [i for i, frame in enumerate(own) if _in_loop(view, frame, loops)]
+    if not looping:
+        return len(own) - 1
+    index, path = looping[-1], _path(own)
+    while (
+        len(looping) == 1 and index + 1 < len(own) and weights[path[: index + 2]] >= MAIN * weights[path[: index + 1]]
+    ):
+        index += 1
+    return index
+
+
+def _in_loop(view: SessionView, frame: Spot, loops: dict[Spot, bool]) -> bool:
+    if frame not in loops:
+        source = view.source_of(frame.file)
+        loops[frame] = source is not None and bool(element_loops.every(source, frame.line))
+    return loops[frame]
 
 
 def _part(view: SessionView, group: list[tuple[Sample, Spot]], ratio: float, ns: float) -> ProgramPart:

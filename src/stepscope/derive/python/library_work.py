@@ -37,6 +37,7 @@ WorkKind = Literal[
     "inflate",
     "json",
     "list",
+    "lists",
     "log",
     "npy",
     "open",
@@ -49,8 +50,9 @@ WorkKind = Literal[
     "sql",
     "unzip",
 ]
-"""``unzip``: unpacks a member of an archive; ``npy``: reads a file of NumPy; ``list``: lists a folder; ``eager``: runs
-ops of JAX one by one."""
+"""``unzip``: unpacks a member of an archive; ``npy``: reads a file of NumPy; ``list``: lists a folder; ``lists``:
+makes an array of lists of Python's
+numbers; ``eager``: runs ops of JAX one by one."""
 
 _STANDARD = r"/lib/python3\.\d+t?/"
 """Folder of Python's own library, whose modules have common names."""
@@ -109,12 +111,14 @@ _BY_PATH: dict[str, WorkKind] = {
 
 _SHORT = (
     "abs add all any append array asarray bool bytes debug decode dict encode endswith enumerate error extend float "
-    "get getattr info int isinstance items join keys len list lower lstrip max min next numpy perf_counter pop print "
-    "range replace reversed round rstrip set split startswith str strip sum time tobytes tolist tuple upper values "
-    "warning write zip"
+    "get getattr info int isinstance items join keys len list lower lstrip max min next numpy perf_counter permute pop "
+    "print range replace reshape reversed round rstrip set split squeeze startswith str strip sum time tobytes "
+    "transpose tuple unsqueeze upper values view warning write zip"
 )
 _CHEAP = frozenset(_SHORT.split())
 """Last names of calls that seldom take a line's time where it makes one of a known kind, too."""
+_MAKE_ARRAYS = frozenset({"FloatTensor", "array", "as_tensor", "asarray", "constant", "convert_to_tensor", "tensor"})
+"""Last names of functions that make an array or a tensor of what they are given."""
 _DATABASES = re.compile(
     r"^\s*(?:import|from)\s.*\b(?:sqlite3|psycopg2?|pyodbc|pymysql|MySQLdb|duckdb|sqlalchemy|oracledb)\b", re.MULTILINE
 )
@@ -176,11 +180,43 @@ def _kinds(tree: ast.Module, line: int) -> Iterator[WorkKind]:
         if not first <= line <= (getattr(node, "end_lineno", None) or first):
             continue
         if isinstance(node, ast.Call):
-            kind = _of_call(node)
+            kind = _of_call(node) or ("lists" if _takes_lists(tree, node) else "")
             if kind or _last_name(node.func) not in _CHEAP:
                 yield kind
         elif isinstance(node, ast.JoinedStr) or (isinstance(node, ast.BinOp) and _fills_text(node)):
             yield "format"
+
+
+def _takes_lists(tree: ast.Module, call: ast.Call) -> bool:
+    """Whether a call makes an array of numbers that Python holds one by one, by the nearest assignment above it."""
+    if _last_name(call.func) not in _MAKE_ARRAYS or not isinstance(call.func, ast.Attribute) or not call.args:
+        return False
+    given = call.args[0]
+    if isinstance(given, ast.Name):
+        bound = [
+            node
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Assign)
+            and node.lineno < call.lineno
+            and any(isinstance(one, ast.Name) and one.id == given.id for one in node.targets)
+        ]
+        given = max(bound, key=lambda node: node.lineno).value if bound else given
+    if isinstance(given, ast.ListComp):
+        return _holds_numbers(given.elt)
+    return isinstance(given, ast.Call) and _last_name(given.func) == "tolist"
+
+
+def _holds_numbers(element: ast.expr) -> bool:
+    """Whether an element of a list is a number by its source, or a list of such."""
+    if isinstance(element, ast.ListComp):
+        return _holds_numbers(element.elt)
+    if isinstance(element, ast.List | ast.Tuple):
+        return bool(element.elts) and all(map(_holds_numbers, element.elts))
+    if isinstance(element, ast.BinOp):
+        return _holds_numbers(element.left) or _holds_numbers(element.right)
+    if isinstance(element, ast.Call):
+        return _last_name(element.func) in {"float", "int", "len", "ord", "round", "tolist"}
+    return isinstance(element, ast.Constant) and isinstance(element.value, int | float)
 
 
 def _last_name(func: ast.expr) -> str:

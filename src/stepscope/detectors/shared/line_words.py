@@ -49,6 +49,10 @@ OF_KINDS: dict[WorkKind, tuple[str, str]] = {
     "inflate": ("decompression", "decompress the files once before the training, and keep what is used"),
     "json": ("parsing of JSON", "parse the documents once before the training, and keep what is used as arrays"),
     "list": ("listing of folders", "list the folder once before the loop"),
+    "lists": (
+        "conversion of lists of Python numbers to arrays",
+        "keep the numbers in arrays from the start, and compute on whole arrays: no lists in between",
+    ),
     "log": ("logging", "log every N steps, and format only what is written"),
     "npy": (
         "opening and reading of .npy files",
