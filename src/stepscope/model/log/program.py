@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from stepscope.model.event import Event, Frame
 from stepscope.model.log.intervention import BlockEnded, InterventionEnded
 from stepscope.model.log.memory import MemoryEvent
@@ -141,6 +143,40 @@ class DataLoaderMade(Event, tag="data-loader", frozen=True, kw_only=True):
     fn_line: int = 0
 
 
+class TableSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """A matrix with many rows that an optimizer changed."""
+
+    rows: int
+    columns: int
+    sparse: bool = False
+    """Flag: its gradient is sparse."""
+    looked: int = 0
+    """Rows of its gradient that were looked at; 0: it cannot be read, as on a device."""
+    zero: int = 0
+    """Those of them that begin with zeros."""
+
+
+class OptimizerSeen(Event, tag="optimizer", frozen=True, kw_only=True):
+    """What an optimizer of PyTorch changed in a step, of those tensors that had a gradient. Since 0.1."""
+
+    name: int
+    """Id of the name of its line."""
+    cls: str = ""
+    """Its class in ``torch.optim``."""
+    fused: bool = False
+    """Flag: one kernel does all ops on a tensor; so it was asked for."""
+    foreach: bool = False
+    """Flag: one op works on many tensors; so it was asked for."""
+    decays: bool = False
+    """Flag: weights decay."""
+    devices: tuple[str, ...] = ()
+    """Types of the devices that hold the tensors."""
+    tensors: int = 0
+    elements: int = 0
+    tables: tuple[TableSeen, ...] = ()
+    """The largest matrices with many rows."""
+
+
 class ImportAsked(Event, tag="import", frozen=True, kw_only=True):
     """The program's own line asked for a module that was not loaded, before stacks were sampled. Since 0.1."""
 
@@ -163,6 +199,7 @@ class ImportAsked(Event, tag="import", frozen=True, kw_only=True):
 ProgramEvent = (
     DataLoaderMade
     | ImportAsked
+    | OptimizerSeen
     | Setting
     | Padding
     | InputSeen

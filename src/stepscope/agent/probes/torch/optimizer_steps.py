@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.agent.core import compiling
 from stepscope.agent.core.guard import MAX_FAILURES
+from stepscope.agent.optimizer_looks import OptimizerLooks
 from stepscope.agent.probes.support import Sites, lacking, report
 from stepscope.agent.probes.torch_frames import left_alone
 from stepscope.wire.kinds import Kind
@@ -101,6 +102,8 @@ def _hook(
     cycle = state.duty_cycle
     counts = cycle.light(Kind.APPLY, now)
     ours = state.guard(PROBE + ".hook")
+    looks = OptimizerLooks(state.log, now)
+    looking = state.guard("optimizer_looks.look")
 
     def hook(optimizer: Foreign, _args: Foreign, _kwargs: Foreign) -> None:
         if compiling.is_compiling():
@@ -113,15 +116,18 @@ def _hook(
         while frame is not None and id(frame.f_code) in passed:
             frame = frame.f_back
         hit = known.get((id(frame.f_code), frame.f_lasti)) if frame is not None else None
-        name = hit[0] if hit is not None and at < off.due_ns else look(at, caller(1))
+        name = hit[0] if hit is not None and at < off.due_ns else look(at, caller(1), optimizer)
         write(at, 0, at - begun.pop(id(optimizer), at), name, kind, 0, thread())
 
-    def look(at: int, frame: FrameType) -> int:
+    def look(at: int, frame: FrameType, optimizer: Foreign) -> int:
         """The name of a step, where it is not known, or it is time to see whether measuring is switched off."""
         name = 0
         with ours:
             off.look(at)
             name = sites.name(_outside(frame, passed))
+        if name:
+            with looking:
+                looks.look(optimizer, name)
         if state.failures.of(PROBE) >= MAX_FAILURES:
             leave()
         return name
