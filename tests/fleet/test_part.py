@@ -22,6 +22,7 @@ from stepscope.model.session.session import JobOrigin, Session
 from stepscope.sessions import bundle
 from stepscope.tables.records import GpuTable, ProcessTable
 from stepscope.use_cases import importing
+from stepscope.wire.kinds import Flag, Kind
 
 DATA = Path(__file__).parents[1] / "data"
 RECORDED = DATA / "mirrored-replicas" / "slow.stepscope"
@@ -83,6 +84,30 @@ def test_stacks_add_up(recorded: Read) -> None:
         by_event[row["name"]] += row["time_ns"]
     assert by_event["python"] == whole["python"]
     assert by_event.get("cpu", about.cpu_ns(session)) == about.cpu_ns(session)
+
+
+def test_lines_have_the_cpu_time_of_the_main_thread(recorded: Read) -> None:
+    """By its CPU clock, where no native stacks were taken: a line has at most what was sampled, some line all."""
+    session, _, rows = recorded
+    clocked = sum(
+        int(records.dur_ns[(records.kind == Kind.SAMPLE) & ((records.flags & Flag.CPU) != 0)].sum())
+        for records in (worker.with_gaps() for worker in session.workers)
+    )
+    named = {row["name"]: row["number"] for row in of_kind(rows, "amount")}
+    of_lines = [value for row in of_kind(rows, "line") if isinstance(value := row["cpu_ns"], int)]
+    assert named["sampled_cpu_ns"] == clocked > 0
+    assert 0.9 * clocked < max(of_lines) <= clocked
+
+
+def test_the_end_of_the_last_save(recorded: Read) -> None:
+    """Of several the last; a job that saves nothing has none."""
+    session, report, _ = recorded
+    assert about.amounts(session, report)["saved_ns"] is None
+    (worker, *others) = session.workers
+    first = worker.records.take(np.arange(2))
+    saves = replace(first, kind=np.full(2, Kind.SAVE), start_ns=np.array([5, 90]), dur_ns=np.array([10, 10]))
+    saving = replace(session, workers=(replace(worker, records=saves), *others))
+    assert about.amounts(saving, report)["saved_ns"] == 100
 
 
 def test_weights_are_scaled_to_the_run(recorded: Read) -> None:

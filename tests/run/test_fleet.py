@@ -43,6 +43,9 @@ def test_from_a_run_to_an_answer(project: Project, home: dict[str, str]) -> None
     assert again.restarts in {job.session for job in found.jobs if job.exit_code == 3}
     (team,) = answer(project, home, "top", "parts", "--by", "team").costs
     assert (team.name, team.jobs, team.failed) == ("vision", 3, 2)
+    done = project.run("fleet", "changes", "parts", "--by", "job", "--exit-code", env=home)
+    assert done.returncode == 3, done.stderr
+    assert "3 sessions: cannot tell; expected 5 or more" in done.stdout
 
 
 def test_a_place_that_is_not_there(project: Project, home: dict[str, str]) -> None:

@@ -12,6 +12,7 @@ from stepscope.fleet.rows import Row
 from stepscope.launcher.mask import mask_command
 from stepscope.model.session.session import CELL
 from stepscope.wire import off
+from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -106,6 +107,7 @@ def amounts(session: Session, report: Report) -> dict[str, int | None]:
         "wall_ns": wall_ns,
         "cpu_ns": cpu_ns(session),
         "device_ns": wall_ns * held,
+        "saved_ns": _saved_ns(session),
         "devices": held,
         "cpus": manifest.host.cpus,
         "hosts": summary.hosts,
@@ -145,6 +147,16 @@ def cpu_ns(session: Session) -> int | None:
         np.minimum.at(least, at.reshape(-1), process.cpu_user_ns + process.cpu_system_ns)
         most -= least
     return int(most.sum())
+
+
+def _saved_ns(session: Session) -> int | None:
+    """When the last save of a model or a checkpoint had ended; None: none was seen."""
+    ends = [
+        int((records.start_ns + records.dur_ns)[records.kind == Kind.SAVE].max())
+        for records in (worker.with_gaps() for worker in session.workers)
+        if (records.kind == Kind.SAVE).any()
+    ]
+    return max(ends, default=None)
 
 
 def _memory_peak(session: Session) -> int | None:

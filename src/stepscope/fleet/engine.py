@@ -10,11 +10,15 @@ import re
 from importlib import import_module, resources
 from typing import TYPE_CHECKING, Protocol, cast
 
+import numpy as np
+
 from stepscope.fleet import schema
 from stepscope.tables.errors import FormatError, UsageError, install_command
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
+
+    from stepscope.tables.records import F64
 
 _VALUE = re.compile(r"\{(\w+):(\w+)\}")
 _PATTERN = re.compile(r"[\[*?]")
@@ -36,6 +40,8 @@ class _Result(Protocol):
     description: Sequence[tuple[str, ...]]
 
     def fetchall(self) -> list[tuple[Value, ...]]: ...
+
+    def fetchnumpy(self) -> dict[str, F64]: ...
 
 
 class _Connection(Protocol):
@@ -99,9 +105,13 @@ class Engine:
     ) -> list[dict[str, Value]]:
         """The rows of ``sql/NAME.sql`` by column. ``columns``: those that stand for its identifiers."""
         sql, used = bound(text_of(name), columns or {})
-        done = self._open.execute(sql, {key: values[key] for key in used})
-        names = [column[0] for column in done.description]
-        return [dict(zip(names, row, strict=True)) for row in done.fetchall()]
+        return _by_column(self._open.execute(sql, {key: values[key] for key in used}))
+
+    def arrays(self, name: str, values: Mapping[str, Value]) -> dict[str, F64]:
+        """The columns of ``sql/NAME.sql``, numbers that are all known."""
+        sql, used = bound(text_of(name), {})
+        done = self._open.execute(sql, {key: values[key] for key in used}).fetchnumpy()
+        return {column: np.asarray(found, np.float64) for column, found in done.items()}
 
     def table(self, name: str, columns: Mapping[str, str], rows: Sequence[Sequence[Value]]) -> None:
         """Make a small table. ``columns``: SQL types by name."""
@@ -115,6 +125,11 @@ class Engine:
         """The distinct values of a column."""
         done = self._open.execute(f"SELECT DISTINCT {column} FROM {table}")  # noqa: S608 - names of ours
         return [row[0] for row in done.fetchall()]
+
+
+def _by_column(done: _Result) -> list[dict[str, Value]]:
+    names = [column[0] for column in done.description]
+    return [dict(zip(names, row, strict=True)) for row in done.fetchall()]
 
 
 def text_of(name: str) -> str:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stepscope.derive.stacks import session_stacks
 from stepscope.fleet.places import is_library, shortened
 from stepscope.fleet.rows import MOST_TEXT, Row
 from stepscope.readers.stacks.labels import label_of
-from stepscope.tables.stacks import UNKNOWN, Frame, FrameKind
+from stepscope.tables.stacks import UNKNOWN, Frame, FrameKind, StackFlag
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -45,14 +46,22 @@ class _Line(Struct):
 
 
 def rows(session: Session, heat: Iterable[LineHeat], cpu_ns: int | None) -> Iterator[Row]:
-    """Lines, then stacks. ``cpu_ns``: CPU time of the job, which its native stacks stand for."""
+    """Lines, then stacks. ``cpu_ns``: CPU time of the job, which its native stacks stand for.
+
+    Where none were taken, lines have the CPU time that the main threads' clocks sampled.
+    """
     cwd = session.manifest.cwd
     whole = {
         profile.event: _Whole(profile, cpu_ns if profile.event == CPU else None)
         for profile in session_stacks.profiles(session)
         if profile.event in EVENTS and len(profile.samples) and (profile.event != CPU or cpu_ns)
     }
-    yield from _lines(whole, {(shortened(one.file, cwd), one.line): one.ratio for one in heat}, cwd)
+    cpu = whole.get(CPU) or (_on_clock(whole[session_stacks.PYTHON]) if session_stacks.PYTHON in whole else None)
+    if cpu is not None:
+        yield Row(kind="amount", name="sampled_cpu_ns", number=int(cpu.ns.sum()))
+    yield from _lines(
+        whole.get(session_stacks.PYTHON), cpu, {(shortened(one.file, cwd), one.line): one.ratio for one in heat}, cwd
+    )
     for event, profile in whole.items():
         yield from profile.stack_rows(event, cwd)
 
@@ -102,6 +111,13 @@ class _Whole:
         return {frame: (total, own, samples) for frame, (total, own, samples) in found.items()}
 
 
+def _on_clock(python: _Whole) -> _Whole | None:
+    """The samples of the main threads' CPU clock, whose weights are CPU time. None: there is no such clock."""
+    profile = python.profile
+    kept = (profile.samples.flags & StackFlag.CPU_CLOCK) != 0
+    return _Whole(replace(profile, samples=profile.samples.take(kept)), None) if kept.any() else None
+
+
 def rounded(weights: F64, total: float) -> I64:
     """Whole numbers in proportion to weights, whose sum is the rounded ``total``. Both int64[sample]."""
     ends = np.round(np.cumsum(weights) * (total / max(float(weights.sum()), 1e-300))).astype(np.int64)
@@ -140,15 +156,13 @@ def _told(frame: Frame, cwd: str) -> Frame:
     return frame._replace(function=function, file=shortened(frame.file, cwd), line=0)
 
 
-def _lines(whole: dict[str, _Whole], heat: dict[tuple[str, int], float], cwd: str) -> Iterator[Row]:
+def _lines(python: _Whole | None, cpu: _Whole | None, heat: dict[tuple[str, int], float], cwd: str) -> Iterator[Row]:
     found: dict[tuple[str, int, str], _Line] = defaultdict(_Line)
-    for event in (session_stacks.PYTHON, CPU):
-        if event not in whole:
-            continue
-        for frame, (total, own, samples) in whole[event].by_line().items():
+    for whole in filter(None, (python, cpu)):
+        for frame, (total, own, samples) in whole.by_line().items():
             one = found[shortened(frame.file, cwd), frame.line, frame.function]
             one.library = is_library(frame.file)
-            if event == CPU:
+            if whole is cpu:
                 one.cpu_ns = (one.cpu_ns or 0) + total
             else:
                 one.time_ns, one.self_ns = one.time_ns + total, one.self_ns + own

@@ -11,7 +11,7 @@ from typing import Literal, get_args
 import pyarrow as pa
 from msgspec import Struct
 
-VERSION = 1
+VERSION = 2
 """Version of the format. A later one adds columns, kinds and names, and changes none, so that any reader reads all."""
 
 Kind = Literal[
@@ -76,8 +76,9 @@ KIND_TEXTS: dict[Kind, str] = {
     "op": "ops of one type at one line: the type in `name`, the device in `text`, `time_ns` over all steps, `ratio` of "
     "all op time, `number` of runs seen",
     "line": "a line of Python on sampled stacks; `detail` is own (the user's code) or library. `time_ns` is thread "
-    "time with that of the functions it calls, `self_ns` without, `cpu_ns` CPU time where native stacks were taken, "
-    "`number` of samples, `ratio` of the steady steps for the costliest lines",
+    "time with that of the functions it calls, `self_ns` without, `cpu_ns` CPU time by native stacks; since version 2, "
+    "where none were taken, by the CPU clock of the main thread; `number` of samples, `ratio` of the steady steps for "
+    "the costliest lines",
     "stack": "one distinct stack: the event in `name`, root to leaf in `text` with `;` between frames, `time_ns` its "
     "weight, `number` of samples. Of one session and event all weights add up to the job's CPU time (cpu) or to its "
     "sampled thread time (python, off-cpu): they may be summed over sessions",
@@ -109,6 +110,9 @@ AMOUNTS: dict[str, str] = {
     "cpu_ns": "CPU time of the measured processes, as last sampled; of a cell, and of what was attached to, since the "
     "first sample",
     "device_ns": "wall time times devices: how long they were held",
+    "sampled_cpu_ns": "CPU time that the samples stand for on which the `cpu_ns` of lines rests (since version 2)",
+    "saved_ns": "end of the last save of a model or checkpoint, in ns since the job began; absent: none was seen "
+    "(since version 2)",
     "devices": "GPUs on which the job held memory; all of the host where NVML does not say which process holds what",
     "cpus": "CPUs of the host",
     "hosts": "hosts of the job",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
+from stepscope.report import fleet_changes_text
 from stepscope.report.words import printable
 from stepscope.tables.units import format_number_of, format_ratio
 
@@ -22,7 +23,8 @@ MINUTE = 60
 
 def render(answer: FleetAnswer) -> str:
     """A table, and what it rests on."""
-    lines = list(_job_table(answer) if answer.question == "jobs" else _cost_table(answer))
+    tables = {"jobs": _job_table, "top": _cost_table, "changes": fleet_changes_text.lines}
+    lines = list(tables[answer.question](answer))
     return "\n".join([*lines, *parts_lines(answer.parts, answer.filters)]) + "\n"
 
 

@@ -72,6 +72,8 @@ class StackFlag(enum.IntFlag):
     """Generated code without caller information: callers were searched for on the stack. Never WHOLE."""
     WAITING = 16
     """The thread was on no CPU. Of the agent's Python stacks alone; never stored."""
+    CPU_CLOCK = 32
+    """Taken by the thread's CPU clock: its weight is CPU time. Of the agent's Python stacks alone; never stored."""
 
 
 class Frame(NamedTuple):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.fleet.made_parts import put, put_bytes, rows_of
+from tests.fleet.made_parts import VERSION, put, put_bytes, rows_of
 
 from stepscope.fleet.part_names import parsed
 from stepscope.fleet.questions import Asked
@@ -47,7 +47,7 @@ def test_counts_are_exact(place: Path) -> None:
     extended = table.append_column("extra", pa.array([1] * len(table)))
     sink = pa.BufferOutputStream()
     pq.write_table(extended, sink)
-    put_bytes(place, "s00", sink.getvalue().to_pybytes(), version=2)
+    put_bytes(place, "s00", sink.getvalue().to_pybytes(), version=VERSION + 1)
     (place / "fleet" / "2026-11-30" / "notes.txt").write_text("of a user")
     cut = put(place, "s99", rows_of(wall_h=1000.0))
     cut.write_bytes(cut.read_bytes()[:-5])

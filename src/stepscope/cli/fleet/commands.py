@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stepscope.cli.fleet.options import scoped, table_options
+from stepscope.cli.fleet.options import FORM, LIMIT, scoped, table_options
 from stepscope.cli.key_file import CA_FILE, KEY_FILE
 from stepscope.tables.errors import UsageError
 from stepscope.tables.units import format_bytes, format_number_of
 
 if TYPE_CHECKING:
-    from stepscope.model.api.fleet import FleetAnswer, GroupBy, SortBy
+    from stepscope.model.api.fleet import ChangesBy, FleetAnswer, GroupBy, SortBy
     from stepscope.use_cases.fleet.asking import Scope
 
 _BY = ("line", "finding", "user", "team", "project", "model", "host", "version")
+_FOLLOWED = ("function", "line", "op", "finding", "job")
 _ROOTS = ("user", "team", "project", "model", "host")
 _EVENTS = ("cpu", "python", "off-cpu")
 
@@ -84,6 +85,35 @@ def top(
         raise UsageError("--sort cpu with --by finding: CPU time that a remedy saves is not known; expected wall ...")
     sort = sort or ("thread" if library else None)
     _print(asking.top(_asking(scope, limit, prices, sort, library=library), by), form)
+
+
+@fleet.command(short_help="What came to cost more or less.")
+@scoped
+@click.option("--by", type=click.Choice(_FOLLOWED), default="function", show_default=True, help="What is followed.")
+@click.option("--library", is_flag=True, help="Lines and functions of libraries, not of the user's code.")
+@click.option(
+    "--exit-code",
+    "judge",
+    is_flag=True,
+    help="Exit with 1 if something costs more than before, with 3 if nothing could be compared (docs/exit-codes.md).",
+)
+@FORM
+@LIMIT
+def changes(scope: Scope, by: ChangesBy, form: str, limit: int, *, library: bool, judge: bool) -> None:
+    """Say what came to cost more or less a step, over the sessions of each job at URL in the order of time.
+
+    Of a hundred changes that are shown one is chance, on average at most. What would have been seen is said for each
+    job. --since: only changes that began then; earlier sessions are what later ones are compared with.
+    """
+    from msgspec.structs import replace
+
+    from stepscope.use_cases.fleet import changes as app
+
+    asked = replace(scope, asked=replace(scope.asked, limit=limit, library=library), since="")
+    answer = app.changes(asked, by, scope.since)
+    _print(answer, form)
+    if judge and (code := app.exit_code(answer)):
+        raise SystemExit(code)
 
 
 @fleet.command(short_help="One flame graph of many sessions.")

@@ -61,18 +61,22 @@ def scoped(command: Callable[..., None]) -> Callable[..., None]:
     return click.argument("url", metavar="URL")(decorated)
 
 
+FORM = click.option(
+    "--format",
+    "form",
+    type=click.Choice(("text", "json")),
+    default="text",
+    show_default=True,
+    help="json for programs (schema stepscope.fleet/1).",
+)
+LIMIT = click.option("--limit", type=click.IntRange(1, 100_000), default=20, show_default=True, help="Most rows.")
+
+
 def table_options(command: Callable[..., None]) -> Callable[..., None]:
     """Options of questions that are answered by a table."""
     for option in (
-        click.option(
-            "--format",
-            "form",
-            type=click.Choice(("text", "json")),
-            default="text",
-            show_default=True,
-            help="json for programs (schema stepscope.fleet/1).",
-        ),
-        click.option("--limit", type=click.IntRange(1, 100_000), default=20, show_default=True, help="Most rows."),
+        FORM,
+        LIMIT,
         click.option(
             "--prices",
             type=click.Path(path_type=Path, dir_okay=False),

@@ -131,7 +131,9 @@ def python_profile(worker: Worker, *, ours: str = "") -> StackProfile:
     taken = records.take(records.kind == Kind.SAMPLE)
     made = _profile(worker, PYTHON, taken, {}, ours)
     waits, _ = _on_no_cpu(worker, taken)
+    clock = (taken.flags & Flag.CPU) != 0
     flags = made.samples.flags | np.where(waits, int(StackFlag.WAITING), 0)
+    flags |= np.where(clock, int(StackFlag.CPU_CLOCK), 0)
     return replace(made, samples=replace(made.samples, flags=flags))
 
 

@@ -14,6 +14,13 @@ from stepscope.tables.structs import Struct
 SCHEMA = "stepscope.fleet/1"
 
 GroupBy = Literal["line", "finding", "user", "team", "project", "model", "host", "version"]
+ChangesBy = Literal["function", "line", "op", "finding", "job"]
+ChangeOf = Literal["step", "cpu", "function", "line", "op", "finding"]
+"""step: wall time of a step; cpu: CPU time of a step, of the whole job; the others: what is followed in it."""
+ChangeKind = Literal["rose", "fell", "moved", "went-away"]
+"""moved: what one place cost less another cost more at the same time, with the sum unchanged. went-away: as before."""
+Measure = Literal["wall", "cpu", "threads", "ops", "saved"]
+"""Time that is compared: wall time; CPU time; of sampled threads; of ops; wall time that a remedy would save."""
 SortBy = Literal["wall", "cpu", "device", "money", "thread"]
 
 
@@ -94,12 +101,92 @@ class FleetCost(Struct, frozen=True, kw_only=True):
     money: float | None = None
 
 
+class FleetChange(Struct, frozen=True, kw_only=True):
+    """A change of what something costs a step, beyond chance. Of a job without steps a run counts as one."""
+
+    kind: ChangeKind
+    of: ChangeOf
+    project: str
+    program: str
+    model: str = ""
+    device: str = ""
+    name: str = ""
+    """The finding's code, or the op's type."""
+    words: str = ""
+    file: str = ""
+    line: int = 0
+    function: str = ""
+    measure: Measure
+    started_unix_s: int
+    """When the first session after the change began."""
+    day: str
+    session: str
+    """That session."""
+    commit_before: str = ""
+    commit_after: str = ""
+    other_hosts: bool = False
+    """Flag: most sessions after it ran on hosts that none before it had."""
+    sessions_before: int
+    sessions_after: int
+    before_ns: float
+    """Mean a step before."""
+    after_ns: float
+    ratio: float | None
+    """``after_ns / before_ns``; null: nothing before."""
+    low: float | None
+    """Lower end of its 99 % interval."""
+    high: float | None
+    before_ratio: float | None = None
+    """Share of the job's time of this measure; null: of the job itself."""
+    after_ratio: float | None = None
+    hours: float
+    """What it cost more in the sessions after it; below 0: less."""
+    chance: float
+    """At most the probability that sessions without a change show one as clear as this."""
+    smallest_ratio: float | None
+    """The change, as a share of the mean, that would have been seen here in nine of ten cases."""
+    ended_unix_s: int | None = None
+    """went-away: when the first session began that cost as much as before."""
+    to: str = ""
+    """moved: the place that costs it now."""
+    also: tuple[str, ...] = ()
+    """Further places that changed by as much at the same time: callers, as a rule."""
+
+
+class FleetFollowed(Struct, frozen=True, kw_only=True):
+    """A job that was followed, and what would have been seen in it."""
+
+    project: str
+    program: str
+    model: str = ""
+    device: str = ""
+    sessions: int
+    """Sessions in the order of time."""
+    new: int
+    """Those of the asked days; all if no day was asked."""
+    tests: int
+    """What was compared: places, and the job itself. 0: too few sessions, or nothing is known of them."""
+    measure: Measure | None = None
+    step_smallest: float | None = None
+    """Change of a step's wall time that would have been seen in nine of ten cases, as a share of it."""
+    cpu_smallest: float | None = None
+    """The same of the CPU time of a step."""
+    large_smallest: float | None = None
+    """The median over places with 10 % of the job's time or more."""
+    middle_smallest: float | None = None
+    """Over places with 1 to 10 %."""
+    small_smallest: float | None = None
+    """Over places with less."""
+    of_runs: int = 0
+    """Changes a step that are not claimed: sessions had another number of steps, and cost a run as much as before."""
+
+
 class FleetAnswer(Struct, frozen=True, kw_only=True):
-    """The answer to ``fleet jobs`` or ``fleet top``."""
+    """The answer to ``fleet jobs``, ``fleet top`` or ``fleet changes``."""
 
     schema: str = SCHEMA
-    question: Literal["jobs", "top"]
-    by: GroupBy | None = None
+    question: Literal["jobs", "top", "changes"]
+    by: GroupBy | ChangesBy | None = None
     sort: SortBy
     filters: dict[str, str] = field(default_factory=dict)
     parts: PartsRead
@@ -107,3 +194,9 @@ class FleetAnswer(Struct, frozen=True, kw_only=True):
     """Currency of ``money``; "": no prices were given."""
     jobs: tuple[FleetJob, ...] = ()
     costs: tuple[FleetCost, ...] = ()
+    since: str = ""
+    """changes: the day from which on changes are looked for; "": all."""
+    level: float | None = None
+    """changes: the share of wrong claims among all, on average at most."""
+    changes: tuple[FleetChange, ...] = ()
+    followed: tuple[FleetFollowed, ...] = ()

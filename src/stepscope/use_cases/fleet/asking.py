@@ -48,7 +48,7 @@ def jobs(scope: Scope) -> FleetAnswer:
         TargetError: the place cannot be read.
         FormatError: parts cannot be read although they are what was sent.
     """
-    rows, read = _ask(scope, questions.JOBS, lambda engine: questions.jobs(engine, scope.asked))
+    rows, read = ask(scope, questions.JOBS, lambda engine: questions.jobs(engine, scope.asked))
     return FleetAnswer(
         question="jobs",
         sort=scope.asked.sort,
@@ -61,7 +61,7 @@ def jobs(scope: Scope) -> FleetAnswer:
 
 def top(scope: Scope, by: GroupBy) -> FleetAnswer:
     """The lines, findings or groups of jobs that cost most; raises as ``jobs``."""
-    rows, read = _ask(scope, questions.read_of(by), lambda engine: questions.top(engine, scope.asked, by))
+    rows, read = ask(scope, questions.read_of(by), lambda engine: questions.top(engine, scope.asked, by))
     return FleetAnswer(
         question="top",
         by=by,
@@ -81,7 +81,7 @@ def flame(scope: Scope, event: str, by: GroupBy | None) -> tuple[StackProfile, P
     """
     from stepscope.fleet.flame import profile_of
 
-    found, read = _ask(scope, questions.STACKS, lambda engine: questions.stacks(engine, scope.asked, event, by))
+    found, read = ask(scope, questions.STACKS, lambda engine: questions.stacks(engine, scope.asked, event, by))
     if not found:
         raise UsageError(f"{scope.place.url}: no job there has stacks of {event}; expected one of cpu, python, off-cpu")
     return profile_of(found, event), read
@@ -89,14 +89,14 @@ def flame(scope: Scope, event: str, by: GroupBy | None) -> tuple[StackProfile, P
 
 def remove(scope: Scope, *, really: bool) -> int:
     """Delete the parts of the jobs that the filters keep, all of each session; return how many. Raises as ``jobs``."""
-    rows, _ = _ask(scope, questions.JOBS, lambda engine: questions.sessions(engine, scope.asked))
+    rows, _ = ask(scope, questions.JOBS, lambda engine: questions.sessions(engine, scope.asked))
     place = scope.place.open()
     names = [name for name in map(parsed, place.names()) if name is not None and name.session in rows]
     return parts.remove(place, names) if really else len(names)
 
 
-def _ask(scope: Scope, wanted: Read, ask: Callable[[Engine], T]) -> tuple[T, PartsRead]:
-    """Ask of all parts that can be read: those that cannot are looked for only if there are any."""
+def ask(scope: Scope, wanted: Read, ask: Callable[[Engine], T]) -> tuple[T, PartsRead]:
+    """Ask of all parts that can be read: those that cannot are looked for only if there are any. Raises as ``jobs``."""
     found = parts.find(scope.place.open(), scope.place.url, scope.since, scope.until)
     try:
         return _asked_once(found, wanted, ask)

@@ -1,0 +1,2 @@
+-- All rows of a table, in any order.
+SELECT * FROM {table:Identifier}
