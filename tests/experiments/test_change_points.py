@@ -89,3 +89,5 @@ def test_what_would_have_been_seen_is_seen() -> None:
         changed[:, RUNS // 2 :] += 100.0 * size * factor
         assert low <= np.mean(best([changed], among).chance <= 1e-4) <= high
     assert change_points.smallest(np.zeros((1, RUNS)), 4.0, among).tolist() == [np.inf]
+    few = change_points.splits(10)
+    assert change_points.smallest(np.ones((1, 10)), needed(1e-4, few), few).tolist() == [np.inf]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 from rich.cells import cell_len
 
-from stepscope.model.api.fleet import FleetAnswer, FleetCost, FleetJob, PartsRead
+from stepscope.model.api.fleet import FleetAnswer, FleetCost, FleetGoodput, FleetJob, PartsRead
 from stepscope.report import fleet_text
 
 JOB = FleetJob(
@@ -75,6 +75,32 @@ def test_lines() -> None:
     """A line with its project; little time in seconds."""
     _, row, _ = fleet_text.render(LINES).splitlines()
     assert row == "nets: train.py:41 make     3  3.6 s        -       -    -     0 s"
+
+
+def test_goodput() -> None:
+    """Shares of the held time, all jobs together first, and that a loss is not known."""
+    whole = FleetGoodput(
+        attempts=2,
+        failed=1,
+        loss_unknown=1,
+        held_hours=10.0,
+        lost_hours=1.0,
+        other_hours=0.0,
+        steps_hours=5.0,
+        start_hours=1.0,
+        restarts_hours=0.0,
+        input_hours=2.0,
+        saving_hours=0.5,
+        evaluation_hours=0.5,
+    )
+    job = replace(whole, session="s0", user="ann", project="nets", program="train.py", started="2026-11-30")
+    answer = FleetAnswer(question="goodput", sort="wall", parts=PartsRead(sessions=2), goodput=(whole, job))
+    head, first, second, unknown, _ = fleet_text.render(answer).splitlines()
+    assert head.split()[5:] == ["held", "steps", "start", "restarts", "input", "saving", "evaluation", "lost", "other"]
+    assert "all jobs" in first
+    assert " ".join(first.split()[-18:]) == "10 h 50 % 10 % 0 % 20 % 5.0 % 5.0 % 10 % 0 %"
+    assert "ann   nets train.py" in second
+    assert unknown == "failed attempts whose saves are not known: 1 (what they lost counts as steps)"
 
 
 def test_texts_of_sessions_are_untrusted() -> None:

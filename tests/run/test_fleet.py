@@ -43,6 +43,9 @@ def test_from_a_run_to_an_answer(project: Project, home: dict[str, str]) -> None
     assert again.restarts in {job.session for job in found.jobs if job.exit_code == 3}
     (team,) = answer(project, home, "top", "parts", "--by", "team").costs
     assert (team.name, team.jobs, team.failed) == ("vision", 3, 2)
+    whole, *each = answer(project, home, "goodput", "parts").goodput
+    assert (whole.attempts, whole.failed, sorted(job.attempts for job in each)) == (3, 2, [1, 2])
+    assert 0.0 < whole.steps_hours + whole.lost_hours < whole.held_hours
     done = project.run("fleet", "changes", "parts", "--by", "job", "--exit-code", env=home)
     assert done.returncode == 3, done.stderr
     assert "3 sessions: cannot tell; expected 5 or more" in done.stdout

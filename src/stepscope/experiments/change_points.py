@@ -260,7 +260,9 @@ def smallest(values: F64, score: float, among: Splits) -> F64:
     spread = np.sqrt((np.diff(values, axis=1) ** 2).mean(axis=1) / 2.0)
     mean = values.mean(axis=1)
     found = np.full(len(values), np.inf)
-    np.divide(_shift(score + _SEEN_REACH, split, among.runs) * spread, mean, out=found, where=mean > 0)
+    shift = _shift(score + _SEEN_REACH, split, among.runs)
+    if math.isfinite(shift):
+        np.divide(shift * spread, mean, out=found, where=mean > 0)
     return found
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from stepscope.model.session.session import Manifest, Session
 
 _PPM = 1e6
+_SAVES_SEEN = frozenset({"tensorflow", "keras", "tf_keras"})
+"""Frameworks whose saves are recorded."""
 
 
 def rows(session: Session, report: Report, *, restarts: str, sources: bool) -> Iterator[Row]:
@@ -150,13 +152,14 @@ def cpu_ns(session: Session) -> int | None:
 
 
 def _saved_ns(session: Session) -> int | None:
-    """When the last save of a model or a checkpoint had ended; None: none was seen."""
+    """When the last save of a model or a checkpoint had ended; 0: there was none; None: saves are not recorded."""
     ends = [
         int((records.start_ns + records.dur_ns)[records.kind == Kind.SAVE].max())
         for records in (worker.with_gaps() for worker in session.workers)
         if (records.kind == Kind.SAVE).any()
     ]
-    return max(ends, default=None)
+    recorded = any(not _SAVES_SEEN.isdisjoint(worker.info.frameworks) for worker in session.workers)
+    return max(ends, default=0 if recorded else None)
 
 
 def _memory_peak(session: Session) -> int | None:

@@ -111,8 +111,8 @@ AMOUNTS: dict[str, str] = {
     "first sample",
     "device_ns": "wall time times devices: how long they were held",
     "sampled_cpu_ns": "CPU time that the samples stand for on which the `cpu_ns` of lines rests (since version 2)",
-    "saved_ns": "end of the last save of a model or checkpoint, in ns since the job began; absent: none was seen "
-    "(since version 2)",
+    "saved_ns": "end of the last save of a model or checkpoint, in ns since the job began; 0: there was none; absent: "
+    "saves are not recorded, as of PyTorch (since version 2)",
     "devices": "GPUs on which the job held memory; all of the host where NVML does not say which process holds what",
     "cpus": "CPUs of the host",
     "hosts": "hosts of the job",

@@ -96,7 +96,7 @@ def _followed(job: FleetFollowed, since: str) -> str:
         if value is not None
     ]
     runs = f"; {job.of_runs} not claimed: other numbers of steps, and as much a run" if job.of_runs else ""
-    return f"{head}, {job.tests} compared{runs}; would have been seen in nine of ten cases: {', '.join(seen) or '-'}"
+    return f"{head}, {job.tests} compared{runs}; would have been seen in nine of ten cases: {', '.join(seen) or 'none of any size, with so few sessions'}"
 
 
 def _time(unix_s: int) -> str:

@@ -13,7 +13,7 @@ from stepscope.tables.units import format_number_of, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stepscope.model.api.fleet import FleetAnswer, FleetCost, FleetJob, PartsRead
+    from stepscope.model.api.fleet import FleetAnswer, FleetCost, FleetGoodput, FleetJob, PartsRead
 
 _WIDEST = 60
 """Cells of a column of text."""
@@ -23,7 +23,12 @@ MINUTE = 60
 
 def render(answer: FleetAnswer) -> str:
     """A table, and what it rests on."""
-    tables = {"jobs": _job_table, "top": _cost_table, "changes": fleet_changes_text.lines}
+    tables = {
+        "jobs": _job_table,
+        "top": _cost_table,
+        "changes": fleet_changes_text.lines,
+        "goodput": _goodput_table,
+    }
     lines = list(tables[answer.question](answer))
     return "\n".join([*lines, *parts_lines(answer.parts, answer.filters)]) + "\n"
 
@@ -100,6 +105,39 @@ def _cost_cells(cost: FleetCost, answer: FleetAnswer) -> tuple[str, ...]:
     if answer.by not in {"line", "version"}:
         cells += [_hours(cost.lost_hours)]
     return tuple(cells)
+
+
+_GOODPUT = ("steps", "start", "restarts", "input", "saving", "evaluation", "lost", "other")
+
+
+def _goodput_table(answer: FleetAnswer) -> Iterator[str]:
+    head = ("started", "user", "job", "attempts", "failed", "held", *_GOODPUT)
+    yield from _table(head, [_goodput_cells(job) for job in answer.goodput], words=3)
+    unknown = sum(job.loss_unknown for job in answer.goodput[:1])
+    if unknown:
+        yield f"failed attempts whose saves are not known: {unknown:,} (what they lost counts as steps)"
+
+
+def _goodput_cells(job: FleetGoodput) -> tuple[str, ...]:
+    hours = (
+        job.steps_hours,
+        job.start_hours,
+        job.restarts_hours,
+        job.input_hours,
+        job.saving_hours,
+        job.evaluation_hours,
+        job.lost_hours,
+        job.other_hours,
+    )
+    return (
+        job.started,
+        printable(job.user) or "-",
+        printable(f"{job.project} {job.program}".strip()) if job.session else "all jobs",
+        f"{job.attempts:,}",
+        f"{job.failed:,}",
+        _hours(job.held_hours),
+        *(format_ratio(one / job.held_hours) if job.held_hours else "-" for one in hours),
+    )
 
 
 def _name(cost: FleetCost) -> str:

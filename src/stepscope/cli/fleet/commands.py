@@ -116,6 +116,20 @@ def changes(scope: Scope, by: ChangesBy, form: str, limit: int, *, library: bool
         raise SystemExit(code)
 
 
+@fleet.command(short_help="How much of the held time were steps.")
+@scoped
+@FORM
+@LIMIT
+def goodput(scope: Scope, form: str, limit: int) -> None:
+    """Say how much of the time that jobs at URL held devices, or else hosts, went into steps, and what the rest was.
+
+    One row a job over its restarts. What an attempt that failed had done since its last save is lost.
+    """
+    from stepscope.use_cases.fleet import asking
+
+    _print(asking.goodput(_asking(scope, limit, None, None)), form)
+
+
 @fleet.command(short_help="One flame graph of many sessions.")
 @scoped
 @click.option("--event", type=click.Choice(_EVENTS), default="python", show_default=True, help="The sampled event.")

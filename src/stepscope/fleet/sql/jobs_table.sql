@@ -31,7 +31,8 @@ FROM (
         max(CASE WHEN name = 'step_ns' THEN number END) AS step_ns,
         max(CASE WHEN name = 'milli_samples' THEN number END) AS milli_samples,
         max(CASE WHEN name = 'exit_code' THEN number END) AS exit_code,
-        max(CASE WHEN name = 'overhead_ppm' THEN number END) AS overhead_ppm
+        max(CASE WHEN name = 'overhead_ppm' THEN number END) AS overhead_ppm,
+        max(CASE WHEN name = 'saved_ns' THEN number END) AS saved_ns
     FROM parts
     WHERE kind IN ('about', 'amount')
     GROUP BY session

@@ -181,11 +181,47 @@ class FleetFollowed(Struct, frozen=True, kw_only=True):
     """Changes a step that are not claimed: sessions had another number of steps, and cost a run as much as before."""
 
 
+class FleetGoodput(Struct, frozen=True, kw_only=True):
+    """What the time went into that a job held devices, over all its attempts. Hours are of devices; of hosts where none
+    were held. All but ``held_hours`` add up to it.
+    """
+
+    session: str = ""
+    """The first attempt; "": all jobs together."""
+    user: str = ""
+    project: str = ""
+    program: str = ""
+    host: str = ""
+    started: str = ""
+    """Day (UTC) of the first attempt."""
+    devices: int = 0
+    attempts: int
+    failed: int
+    """Attempts that failed."""
+    loss_unknown: int
+    """Those of them whose saves are not known: what they lost counts as steps."""
+    held_hours: float
+    steps_hours: float
+    """Goodput: steps that were not lost, without their input wait."""
+    start_hours: float
+    """Until the steps of the first attempt: imports, building, tracing, the first steps."""
+    restarts_hours: float
+    """The same of later attempts."""
+    input_hours: float
+    """Steps waited for input."""
+    saving_hours: float
+    evaluation_hours: float
+    lost_hours: float
+    """Done by attempts that failed, since their last save."""
+    other_hours: float
+    """Between and after the steps, and what no record covers."""
+
+
 class FleetAnswer(Struct, frozen=True, kw_only=True):
-    """The answer to ``fleet jobs``, ``fleet top`` or ``fleet changes``."""
+    """The answer to ``fleet jobs``, ``fleet top``, ``fleet changes`` or ``fleet goodput``."""
 
     schema: str = SCHEMA
-    question: Literal["jobs", "top", "changes"]
+    question: Literal["jobs", "top", "changes", "goodput"]
     by: GroupBy | ChangesBy | None = None
     sort: SortBy
     filters: dict[str, str] = field(default_factory=dict)
@@ -200,3 +236,5 @@ class FleetAnswer(Struct, frozen=True, kw_only=True):
     """changes: the share of wrong claims among all, on average at most."""
     changes: tuple[FleetChange, ...] = ()
     followed: tuple[FleetFollowed, ...] = ()
+    goodput: tuple[FleetGoodput, ...] = ()
+    """goodput: all jobs together, then each."""

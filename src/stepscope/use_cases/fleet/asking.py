@@ -73,6 +73,15 @@ def top(scope: Scope, by: GroupBy) -> FleetAnswer:
     )
 
 
+def goodput(scope: Scope) -> FleetAnswer:
+    """How much of the time that jobs held went into steps; raises as ``jobs``."""
+    from stepscope.fleet.goodput import READ
+    from stepscope.fleet.goodput import goodput as of_jobs
+
+    rows, read = ask(scope, READ, lambda engine: of_jobs(engine, scope.asked))
+    return FleetAnswer(question="goodput", sort="wall", filters=scope.filters, parts=read, goodput=rows)
+
+
 def flame(scope: Scope, event: str, by: GroupBy | None) -> tuple[StackProfile, PartsRead]:
     """One profile of all jobs: the sums of their stacks. Raises as ``jobs``.
 
