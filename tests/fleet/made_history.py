@@ -53,12 +53,16 @@ def write(
     *planted: Planted,
     sessions: int = 100,
     slow_host: float = 1.0,
+    slow_cpu: bool = False,
     steps: tuple[int, int] = (20_000, 40_000),
     more_steps_from: int | None = None,
     version: int = schema.VERSION,
     program: str = "train.py",
 ) -> None:
-    """Write the parts. ``slow_host``: factor of a step's wall time on host 0, one of four."""
+    """Write the parts.
+
+    ``slow_host``: factor of a step's wall time on host 0, one of four; ``slow_cpu``: of its CPU time, too.
+    """
     draw = np.random.default_rng(seed)
     for number in range(sessions):
         host = int(draw.integers(4))
@@ -66,11 +70,11 @@ def write(
         for one in planted:
             costs = one.of(number, costs)
         count = int(draw.integers(*steps)) * (2 if more_steps_from is not None and number >= more_steps_from else 1)
-        shared = draw.normal(1.0, 0.03)
+        shared = draw.normal(1.0, 0.03) * (slow_host if slow_cpu and host == 0 else 1.0)
         true = {name: cost * shared * draw.normal(1.0, 0.01) for name, cost in costs.items()}
         seen_s = {name: float(draw.poisson(cost * 1e-3 * count * HZ)) / HZ for name, cost in true.items()}
         start_s = START_S * draw.normal(1.0, 0.02)
-        wall = draw.normal(1.0, 0.02) * (slow_host if host == 0 else 1.0)
+        wall = draw.normal(1.0, 0.02) * (slow_host if not slow_cpu and host == 0 else 1.0)
         rows = _rows(number, f"host{host}", program, count, wall * sum(true.values()), seen_s, start_s)
         if version == 1:
             rows = [row for row in rows if row.name != "sampled_cpu_ns"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from stepscope.model.api.fleet import FleetAnswer, FleetChange, FleetFollowed, PartsRead
+from stepscope.model.api.fleet import FleetAnswer, FleetChange, FleetFollowed, FleetSlowHost, PartsRead
 from stepscope.report import fleet_text
 
 ROSE = FleetChange(
@@ -88,3 +88,30 @@ def test_texts_of_sessions_are_untrusted() -> None:
     """No control sequence reaches the terminal."""
     hostile = replace(ROSE, function="f\x1b[2J", to="g\x1b[2J", kind="moved", also=("h\x1b",), session="s\x1b")
     assert "\x1b" not in fleet_text.render(replace(ANSWER, changes=(hostile,)))
+
+
+def test_hosts() -> None:
+    """The slower ones, with what makes them so; that none is; that nothing could be compared."""
+    slow = FleetSlowHost(
+        host="h0",
+        project="nets",
+        program="train.py",
+        sessions=20,
+        other_sessions=80,
+        step_ns=13e6,
+        other_step_ns=10e6,
+        ratio=1.3,
+        low=1.25,
+        high=1.35,
+        cpu_ratio=1.01,
+        resource="wait",
+        chance=1e-9,
+    )
+    answer = replace(ANSWER, by="host", changes=(), followed=(), since="")
+    assert fleet_text.render(replace(answer, slow_hosts=(slow,), compared_hosts=4)).splitlines() == [
+        "slower      +30.0 % (+25.0 % to +35.0 %)  host h0, nets train.py: it waits, for a CPU, input or a network",
+        "    a step 13 ms, elsewhere 10 ms, CPU time +1.0 % · 20 sessions there, 80 elsewhere",
+        "of 100 sessions",
+    ]
+    assert fleet_text.render(replace(answer, compared_hosts=4)).startswith("no host is slower, of 4 compared\n")
+    assert fleet_text.render(answer).startswith("cannot tell; expected a job with steps in 5 sessions or more")

@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from stepscope.model.api.fleet import ChangesBy
     from stepscope.tables.records import F64, I64, Bool
 
-_KINDS: dict[ChangesBy, str] = {"line": "line", "function": "line", "op": "op", "finding": "finding", "job": ""}
+_KINDS: dict[ChangesBy, str] = {
+    "line": "line",
+    "function": "line",
+    "op": "op",
+    "finding": "finding",
+    "job": "",
+    "host": "",
+}
 _COLUMNS = (
     "session", "kind", "name", "text", "detail", "file", "line", "function", "time_ns", "self_ns", "cpu_ns", "number",
     "ratio",

@@ -11,7 +11,7 @@ from stepscope.tables.units import format_ns, format_number_of, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.model.api.fleet import FleetAnswer, FleetChange, FleetFollowed
+    from stepscope.model.api.fleet import FleetAnswer, FleetChange, FleetFollowed, FleetSlowHost
 
 _SHOWN_ALSO = 3
 _SHOWN_JOBS = 10
@@ -29,6 +29,9 @@ _MEASURES = {
 
 def lines(answer: FleetAnswer) -> Iterator[str]:
     """Each change in a few lines, then what was followed and what would have been seen."""
+    if answer.by == "host":
+        yield from _hosts(answer)
+        return
     for one in answer.changes:
         yield from _change(one)
     since = f" since {printable(answer.since)}" if answer.since else ""
@@ -61,13 +64,33 @@ def _change(one: FleetChange) -> Iterator[str]:
         yield f"    by as much, then: {'; '.join(map(printable, one.also[:_SHOWN_ALSO]))}{more}"
 
 
+_RESOURCES = {"cpu": "its CPU", "wait": "it waits, for a CPU, input or a network", "": "not known"}
+
+
+def _hosts(answer: FleetAnswer) -> Iterator[str]:
+    for one in answer.slow_hosts:
+        size = f"{_percent(one.ratio)} ({_percent(one.low)} to {_percent(one.high)})"
+        yield f"slower      {size}  host {printable(one.host)}, {_job(one)}: {_RESOURCES[one.resource]}"
+        cpu = "" if one.cpu_ratio is None else f", CPU time {_percent(one.cpu_ratio)}"
+        counts = f"{one.sessions} sessions there, {one.other_sessions} elsewhere"
+        yield f"    a step {format_ns(one.step_ns)}, elsewhere {format_ns(one.other_step_ns)}{cpu} · {counts}"
+    if not answer.compared_hosts:
+        yield "cannot tell; expected a job with steps in 5 sessions or more, there and on other hosts"
+    elif not answer.slow_hosts:
+        yield f"no host is slower, of {answer.compared_hosts} compared"
+
+
+def _percent(ratio: float) -> str:
+    return f"{100 * ratio - 100:+.1f} %"
+
+
 def _size(one: FleetChange) -> str:
     if one.ratio is None or one.low is None or one.high is None:
         return "new" if one.after_ns else "gone"
     return f"{100 * one.ratio - 100:+.1f} % ({100 * one.low - 100:.1f} to {100 * one.high - 100:.1f})"
 
 
-def _job(one: FleetChange | FleetFollowed) -> str:
+def _job(one: FleetChange | FleetFollowed | FleetSlowHost) -> str:
     return printable(" ".join(filter(None, (one.project, one.program)))) or "not known"
 
 
@@ -95,8 +118,9 @@ def _followed(job: FleetFollowed, since: str) -> str:
         )
         if value is not None
     ]
+    listed = ", ".join(seen) or "none of any size, with so few sessions"
     runs = f"; {job.of_runs} not claimed: other numbers of steps, and as much a run" if job.of_runs else ""
-    return f"{head}, {job.tests} compared{runs}; would have been seen in nine of ten cases: {', '.join(seen) or 'none of any size, with so few sessions'}"
+    return f"{head}, {job.tests} compared{runs}; would have been seen in nine of ten cases: {listed}"
 
 
 def _time(unix_s: int) -> str:

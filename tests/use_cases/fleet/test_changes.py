@@ -116,6 +116,26 @@ def test_a_slow_host_is_no_change(tmp_path: Path) -> None:
     assert ask(tmp_path).changes == ()
 
 
+def test_a_slow_host_is_named(tmp_path: Path) -> None:
+    """One host of four, whose sessions wait: its CPU time is that of the others. Equal hosts are not."""
+    made_history.write(tmp_path / "slow", 8, slow_host=1.3)
+    answer = ask(tmp_path / "slow", "host")
+    (one,) = answer.slow_hosts
+    assert (one.host, one.resource, answer.compared_hosts, changes.exit_code(answer)) == ("host0", "wait", 4, 1)
+    assert one.low < 1.3 < one.high
+    assert one.cpu_ratio == pytest.approx(1.0, abs=0.03)
+    made_history.write(tmp_path / "equal", 8)
+    answer = ask(tmp_path / "equal", "host")
+    assert (answer.slow_hosts, answer.compared_hosts, changes.exit_code(answer)) == ((), 4, 0)
+
+
+def test_a_host_with_a_slower_cpu(tmp_path: Path) -> None:
+    """Its CPU time of a step is longer as well."""
+    made_history.write(tmp_path, 8, slow_host=1.3, slow_cpu=True)
+    (one,) = ask(tmp_path, "host").slow_hosts
+    assert (one.host, one.resource) == ("host0", "cpu")
+
+
 def test_since(tmp_path: Path) -> None:
     """Changes of the asked days only; too few sessions since then cannot tell."""
     made_history.write(tmp_path, 9, Planted(20, augment=1.2), Planted(90, load=1.2))

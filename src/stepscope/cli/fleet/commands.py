@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stepscope.use_cases.fleet.asking import Scope
 
 _BY = ("line", "finding", "user", "team", "project", "model", "host", "version")
-_FOLLOWED = ("function", "line", "op", "finding", "job")
+_FOLLOWED = ("function", "line", "op", "finding", "job", "host")
 _ROOTS = ("user", "team", "project", "model", "host")
 _EVENTS = ("cpu", "python", "off-cpu")
 
@@ -89,7 +89,13 @@ def top(
 
 @fleet.command(short_help="What came to cost more or less.")
 @scoped
-@click.option("--by", type=click.Choice(_FOLLOWED), default="function", show_default=True, help="What is followed.")
+@click.option(
+    "--by",
+    type=click.Choice(_FOLLOWED),
+    default="function",
+    show_default=True,
+    help="What is followed; host: hosts on which the same job is slower.",
+)
 @click.option("--library", is_flag=True, help="Lines and functions of libraries, not of the user's code.")
 @click.option(
     "--exit-code",
@@ -110,6 +116,10 @@ def changes(scope: Scope, by: ChangesBy, form: str, limit: int, *, library: bool
     from stepscope.use_cases.fleet import changes as app
 
     asked = replace(scope, asked=replace(scope.asked, limit=limit, library=library), since="")
+    if by == "host" and scope.since:
+        raise UsageError(
+            "--since with --by host: hosts are not compared over time; expected --since alone, or --by host"
+        )
     answer = app.changes(asked, by, scope.since)
     _print(answer, form)
     if judge and (code := app.exit_code(answer)):

@@ -14,11 +14,14 @@ from stepscope.tables.structs import Struct
 SCHEMA = "stepscope.fleet/1"
 
 GroupBy = Literal["line", "finding", "user", "team", "project", "model", "host", "version"]
-ChangesBy = Literal["function", "line", "op", "finding", "job"]
+ChangesBy = Literal["function", "line", "op", "finding", "job", "host"]
+"""host: not over time, but each host against all others."""
 ChangeOf = Literal["step", "cpu", "function", "line", "op", "finding"]
 """step: wall time of a step; cpu: CPU time of a step, of the whole job; the others: what is followed in it."""
 ChangeKind = Literal["rose", "fell", "moved", "went-away"]
 """moved: what one place cost less another cost more at the same time, with the sum unchanged. went-away: as before."""
+HostResource = Literal["cpu", "wait", ""]
+"""What makes a step longer: cpu: more CPU time; wait: for a CPU, input or a network; "": not known."""
 Measure = Literal["wall", "cpu", "threads", "ops", "saved"]
 """Time that is compared: wall time; CPU time; of sampled threads; of ops; wall time that a remedy would save."""
 SortBy = Literal["wall", "cpu", "device", "money", "thread"]
@@ -181,6 +184,30 @@ class FleetFollowed(Struct, frozen=True, kw_only=True):
     """Changes a step that are not claimed: sessions had another number of steps, and cost a run as much as before."""
 
 
+class FleetSlowHost(Struct, frozen=True, kw_only=True):
+    """A host on which a step of a job takes longer than on all other hosts, beyond chance."""
+
+    host: str
+    project: str
+    program: str
+    model: str = ""
+    device: str = ""
+    sessions: int
+    other_sessions: int
+    step_ns: float
+    """Mean step there."""
+    other_step_ns: float
+    ratio: float
+    low: float
+    """Lower end of its 99 % interval."""
+    high: float
+    cpu_ratio: float | None
+    """CPU time of a step there, over that elsewhere."""
+    resource: HostResource
+    chance: float
+    """The probability that equal hosts differ by as much."""
+
+
 class FleetGoodput(Struct, frozen=True, kw_only=True):
     """What the time went into that a job held devices, over all its attempts. Hours are of devices; of hosts where none
     were held. All but ``held_hours`` add up to it.
@@ -236,5 +263,9 @@ class FleetAnswer(Struct, frozen=True, kw_only=True):
     """changes: the share of wrong claims among all, on average at most."""
     changes: tuple[FleetChange, ...] = ()
     followed: tuple[FleetFollowed, ...] = ()
+    slow_hosts: tuple[FleetSlowHost, ...] = ()
+    """changes by host: the slowest first."""
+    compared_hosts: int = 0
+    """changes by host: pairs of a job and a host that were compared."""
     goodput: tuple[FleetGoodput, ...] = ()
     """goodput: all jobs together, then each."""

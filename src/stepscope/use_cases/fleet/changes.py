@@ -10,7 +10,7 @@ import numpy as np
 from stepscope.experiments import change_points
 from stepscope.fleet import history
 from stepscope.model.api.fleet import FleetAnswer, FleetChange, FleetFollowed
-from stepscope.use_cases.fleet import asking, judging, moves
+from stepscope.use_cases.fleet import asking, judging, moves, slow_hosts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,7 +38,8 @@ def changes(scope: Scope, by: ChangesBy, since: str) -> FleetAnswer:
     jobs, read = asking.ask(
         scope, history.read_of(by), lambda engine: history.histories(engine, scope.asked, by, least)
     )
-    shown, followed = of_histories(jobs, by, since)
+    shown, followed = of_histories(jobs, by, since) if by != "host" else ([], [])
+    hosts, compared = slow_hosts.of_histories(jobs) if by == "host" else ([], 0)
     return FleetAnswer(
         question="changes",
         by=by,
@@ -49,14 +50,17 @@ def changes(scope: Scope, by: ChangesBy, since: str) -> FleetAnswer:
         level=change_points.LEVEL,
         changes=tuple(shown[: scope.asked.limit]),
         followed=tuple(followed),
+        slow_hosts=tuple(hosts[: scope.asked.limit]),
+        compared_hosts=compared,
     )
 
 
 def exit_code(answer: FleetAnswer) -> int:
-    """1: something costs more than before; 3: nothing could be compared; else 0."""
-    if any(one.kind == "rose" for one in answer.changes):
+    """1: something costs more than before, or than on other hosts; 3: nothing could be compared; else 0."""
+    if answer.slow_hosts or any(one.kind == "rose" for one in answer.changes):
         return ROSE
-    return NOTHING if any(one.tests for one in answer.followed) else CANNOT_TELL
+    compared = answer.compared_hosts or any(one.tests for one in answer.followed)
+    return NOTHING if compared else CANNOT_TELL
 
 
 def of_histories(

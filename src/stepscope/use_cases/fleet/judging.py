@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 KNOWN = 0.9
 """Share of a job's sessions that must have CPU times of lines; else the times of their threads are compared."""
+_FOLLOWED: dict[ChangesBy, ChangeOf] = {"function": "function", "line": "line", "op": "op", "finding": "finding"}
 _OTHER_STEPS = 0.05
 """Relative change of the number of steps from which a cost that each run has once would look like one of steps."""
 _BACK = 0.5
@@ -131,7 +132,8 @@ def _of_job(history: History) -> Iterator[Numbers]:
 
 def _followed(history: History, by: ChangesBy) -> Iterator[Numbers]:
     """Lines and functions by CPU time where nearly all sessions have it, else by the time of their threads."""
-    if by == "job" or not history.followed:
+    of = _FOLLOWED.get(by)
+    if of is None or not history.followed:
         return
     measure: Measure
     if by in {"op", "finding"}:
@@ -149,7 +151,7 @@ def _followed(history: History, by: ChangesBy) -> Iterator[Numbers]:
     what = tuple(one for one, kept in zip(history.followed, seen, strict=True) if kept)
     if what:
         yield Numbers(
-            of=by,
+            of=of,
             measure=measure,
             runs=runs,
             what=what,
