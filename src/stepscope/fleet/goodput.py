@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 READ = Read((*ALWAYS, "ledger"), ("session", "kind", "name", "text", "number", "self_ns", "time_ns"))
 _DONE = ("steps_ns", "input_ns", "saving_ns", "evaluation_ns")
 """What is lost with an attempt that failed."""
+HOURS = tuple(name for name in FleetGoodput.__struct_fields__ if name.endswith("_hours"))
+"""Fields of an answer: what is held, then what that went into."""
 
 
 def goodput(engine: Engine, asked: Asked) -> tuple[FleetGoodput, ...]:
@@ -48,7 +50,7 @@ def _chains(rows: Sequence[Mapping[str, Value]]) -> list[list[Mapping[str, Value
 
 
 def _job(attempts: Sequence[Mapping[str, Value]]) -> FleetGoodput:
-    hours = dict.fromkeys(("held", "steps", "start", "restarts", "input", "saving", "evaluation", "lost", "other"), 0.0)
+    hours = dict.fromkeys(HOURS, 0.0)
     unknown = 0
     for number, row in enumerate(attempts):
         weight = max(_number(row, "devices"), 1) / 3.6e12
@@ -57,12 +59,12 @@ def _job(attempts: Sequence[Mapping[str, Value]]) -> FleetGoodput:
         if row["job_failed"]:
             unknown += row["saved_ns"] is None
             lost = _lost_share(row, sum(parts.values()) / weight)
-        hours["held"] += sum(parts.values())
-        hours["restarts" if number else "start"] += parts["start_ns"]
-        hours["other"] += parts["other_ns"]
+        hours["held_hours"] += sum(parts.values())
+        hours["restarts_hours" if number else "start_hours"] += parts["start_ns"]
+        hours["other_hours"] += parts["other_ns"]
         for name in _DONE:
-            hours[name.removesuffix("_ns")] += parts[name] * (1.0 - lost)
-            hours["lost"] += parts[name] * lost
+            hours[name.replace("_ns", "_hours")] += parts[name] * (1.0 - lost)
+            hours["lost_hours"] += parts[name] * lost
     last = attempts[-1]
     return FleetGoodput(
         session=str(attempts[0]["session"]),
@@ -75,7 +77,7 @@ def _job(attempts: Sequence[Mapping[str, Value]]) -> FleetGoodput:
         attempts=len(attempts),
         failed=sum(bool(row["job_failed"]) for row in attempts),
         loss_unknown=unknown,
-        **{f"{name}_hours": value for name, value in hours.items()},
+        **hours,
     )
 
 
@@ -88,10 +90,8 @@ def _lost_share(row: Mapping[str, Value], wall_ns: float) -> float:
 
 
 def _together(jobs: Sequence[FleetGoodput]) -> FleetGoodput:
-    added = [
-        name for name in FleetGoodput.__struct_fields__ if name.endswith("_hours") or name in {"attempts", "failed"}
-    ]
-    sums: dict[str, float] = {name: sum(getattr(job, name) for job in jobs) for name in (*added, "loss_unknown")}
+    added = (*HOURS, "attempts", "failed", "loss_unknown")
+    sums: dict[str, float] = {name: sum(getattr(job, name) for job in jobs) for name in added}
     return msgspec.convert(sums, FleetGoodput)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
+from stepscope.model.api.fleet import FleetGoodput
 from stepscope.report import fleet_changes_text
 from stepscope.report.words import printable
 from stepscope.tables.units import format_number_of, format_ratio
@@ -13,7 +14,7 @@ from stepscope.tables.units import format_number_of, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stepscope.model.api.fleet import FleetAnswer, FleetCost, FleetGoodput, FleetJob, PartsRead
+    from stepscope.model.api.fleet import FleetAnswer, FleetCost, FleetJob, PartsRead
 
 _WIDEST = 60
 """Cells of a column of text."""
@@ -107,11 +108,12 @@ def _cost_cells(cost: FleetCost, answer: FleetAnswer) -> tuple[str, ...]:
     return tuple(cells)
 
 
-_GOODPUT = ("steps", "start", "restarts", "input", "saving", "evaluation", "lost", "other")
+_GOODPUT = tuple(name for name in FleetGoodput.__struct_fields__ if name.endswith("_hours") and name != "held_hours")
+"""Fields of what the held time went into."""
 
 
 def _goodput_table(answer: FleetAnswer) -> Iterator[str]:
-    head = ("started", "user", "job", "attempts", "failed", "held", *_GOODPUT)
+    head = ("started", "user", "job", "attempts", "failed", "held", *(name.removesuffix("_hours") for name in _GOODPUT))
     yield from _table(head, [_goodput_cells(job) for job in answer.goodput], words=3)
     unknown = sum(job.loss_unknown for job in answer.goodput[:1])
     if unknown:
@@ -119,16 +121,7 @@ def _goodput_table(answer: FleetAnswer) -> Iterator[str]:
 
 
 def _goodput_cells(job: FleetGoodput) -> tuple[str, ...]:
-    hours = (
-        job.steps_hours,
-        job.start_hours,
-        job.restarts_hours,
-        job.input_hours,
-        job.saving_hours,
-        job.evaluation_hours,
-        job.lost_hours,
-        job.other_hours,
-    )
+    hours: list[float] = [getattr(job, name) for name in _GOODPUT]
     return (
         job.started,
         printable(job.user) or "-",
