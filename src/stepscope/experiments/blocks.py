@@ -90,23 +90,28 @@ class BlockVerdict(Struct, frozen=True, kw_only=True):
 
 def judge(blocks: Sequence[Block]) -> BlockVerdict:
     """What blocks say, in the order in which they were made."""
-    usual, last = _parts(blocks)
-    pairs = _neighbours(usual, 0)
+    usual, last = parts(blocks)
+    pairs = neighbours(usual, 0)
     if len(pairs) < statistics.MIN_PAIRS:
         return BlockVerdict(
             why=f"the job's steady steps gave {len(pairs)} pairs of blocks; expected {statistics.MIN_PAIRS}"
         )
     ordered = [(after, before) if one.on else (before, after) for one, before, after in pairs]
-    unchanged = _alternating(_neighbours(usual, 1))
+    unchanged = _alternating(neighbours(usual, 1))
     why = (
-        _unfit(usual) or _unsettled(usual) or _refilled(usual) or _uneven(ordered, unchanged) or _used_up(ordered, last)
+        unfit(usual)
+        or _lumpy(usual)
+        or _unsettled(usual)
+        or _refilled(usual)
+        or _uneven(ordered, unchanged)
+        or _used_up(ordered, last)
     )
     if why:
         return BlockVerdict(why=why)
     return BlockVerdict(pairs=tuple(ordered), unchanged=tuple(unchanged))
 
 
-def _neighbours(blocks: Sequence[Block], first: int) -> list[tuple[Block, float, float]]:
+def neighbours(blocks: Sequence[Block], first: int) -> list[tuple[Block, float, float]]:
     """Every second block from ``first`` on with the one behind it, of those that are on and off, or both off."""
     found = []
     for one, other in zip(blocks[first::2], blocks[first + 1 :: 2], strict=False):
@@ -120,7 +125,7 @@ def _alternating(pairs: Iterable[tuple[Block, float, float]]) -> list[tuple[floa
     return [(b, a) if number % 2 else (a, b) for number, (_, a, b) in enumerate(pairs)]
 
 
-def _unfit(blocks: Sequence[Block]) -> str:
+def unfit(blocks: Sequence[Block]) -> str:
     """Why blocks do not stand for the job; "" if they do."""
     idle = sum(block.on and not block.count for block in blocks)
     if idle:
@@ -130,6 +135,13 @@ def _unfit(blocks: Sequence[Block]) -> str:
     apart = ends_ns / max(1, steps_ns + ends_ns)
     if apart >= MOST_RATIO:
         return f"{100 * apart:.0f} % of the time is ends of epochs, validation or tracing; only steps are switched"
+    return ""
+
+
+def _lumpy(blocks: Sequence[Block]) -> str:
+    """How much of the time few long steps have; "" if little."""
+    off = [block for block in blocks if not block.on]
+    steps_ns = sum(block.steps_ns for block in off)
     lumps = sum(block.lumps_ns for block in off) / max(1, steps_ns)
     if lumps >= MOST_RATIO and fmean(block.lumps for block in off) < FEW:
         return f"{100 * lumps:.0f} % of the time is in a few long steps, too seldom to lie evenly on both sides"
@@ -180,7 +192,7 @@ def _spread(pairs: Sequence[tuple[float, float]]) -> float:
     return stdev(math.log(after / before) for before, after in pairs) if len(pairs) > 1 else 0.0
 
 
-def _parts(blocks: Sequence[Block]) -> tuple[Sequence[Block], Sequence[Block]]:
+def parts(blocks: Sequence[Block]) -> tuple[Sequence[Block], Sequence[Block]]:
     """The blocks in turn, and the long one with the one behind it."""
     end = next((place for place, block in enumerate(blocks) if block.long), len(blocks))
     return blocks[:end], blocks[end:]

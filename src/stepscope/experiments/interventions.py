@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 NUMBERED = frozenset(("batch", "steps-per-execution", "threads"))
 """Interventions whose argument is a number of at least 1."""
+OPTIONAL = frozenset(("slopes",))
+"""Interventions whose argument may be left out: what a first run names takes its place."""
 PARTS = frozenset(("batch",))
 """Interventions whose argument may also be a part: 1/2."""
 SWITCHED = frozenset(("no-callbacks", "without-callback", "no-summaries", "no-checkpoints", "stub", "gc-off"))
@@ -306,6 +308,24 @@ ALL: tuple[Intervention, ...] = (
         lasting="tf.constant(array) once, before the loop; a tf.Variable for what changes seldom",
     ),
     *OF_COMPUTE,
+    made(
+        "look",
+        "slopes",
+        "other-python",
+        "input-wait",
+        "callbacks",
+        argument="qualified name of a function, or FILE:LINE; none: what a first run names",
+        text="Calls of a Python function of the program take a little longer in every second block of steps: which "
+        "part of its time do the steps pay? 1: all; 0: others hide it; above 1: it holds others up. Its cost is then "
+        "measured.",
+        limits="Not coroutines, what a framework traces or compiles, functions made again for each call, or workers "
+        "that are spawned. Says nothing where the interval is wider than 0.4, where more is buffered than a block can "
+        "hold, or tf.data changed its buffers or gives elements in no fixed order. The function's calls are held once, "
+        "for up to 3 s.",
+        lasting="the function itself",
+        keeps=True,
+        on=ANY,
+    ),
 )
 """All interventions, those that split the step first."""
 
@@ -344,7 +364,7 @@ def parse(text: str) -> tuple[Intervention, str]:
     """
     name, argument = trials.split(text)
     found = by_name(name)
-    if bool(argument) != bool(found.argument):
+    if bool(argument) != bool(found.argument) and not (name in OPTIONAL and not argument):
         what = f"takes {found.argument}" if found.argument else "takes no argument"
         raise UsageError(f"intervention {text!r}: {name} {what}; expected {_form(found)}")
     number = argument.removeprefix("1/") if name in PARTS else argument
@@ -361,6 +381,7 @@ def _form(intervention: Intervention) -> str:
 
 _FORMS = {
     "stub": "FUNCTION",
+    "slopes": "FUNCTION",
     "graph-function": "FUNCTION",
     "without-callback": "NAME",
     "without-stage": "STAGE",

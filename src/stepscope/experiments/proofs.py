@@ -106,7 +106,7 @@ def filled(template: str, finding: Finding) -> str:
     if template == INNER_LINE:
         return without([one for one in finding.where if any(_inside(one, other) for other in finding.where)][:1])
     if template in {STUB, GRAPH_FUNCTION}:
-        return f"{template}:{place.file}:{place.line}" if place is not None and _in_file(place) else ""
+        return at(template, place) if place is not None else ""
     if template == BATCH:
         size = next((one.value for one in finding.evidence if one.metric == BATCH), 0.0)
         return f"{BATCH}:{_times(size)}" if size else f"{BATCH}:4"
@@ -114,6 +114,11 @@ def filled(template: str, finding: Finding) -> str:
         owner = (place.function or "").rpartition(".")[0].rpartition(".")[2] if place is not None else ""
         return f"{ONE_CALLBACK}:{owner}" if owner else "no-callbacks"
     return template
+
+
+def at(name: str, place: Place) -> str:
+    """The trial of that name of the function at a place; "" if no trial finds it."""
+    return f"{name}:{place.file}:{place.line}" if _in_file(place) else ""
 
 
 def _in_file(place: Place) -> bool:

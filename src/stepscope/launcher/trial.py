@@ -20,7 +20,9 @@ class Trial(Struct, frozen=True, kw_only=True):
     """The one of ``interventions`` that is switched on and off in the process; "": all are in effect all the time."""
     block_s: float = trials.DEFAULT_BLOCK_S
     """Least seconds for which it stays on or off."""
+    most_s: float = 0.0
+    """Most seconds for which it is switched, if it delays calls (``slopes``); 0: as others."""
 
     def settings(self) -> dict[str, object]:
         """The trial as a value of the run's configuration."""
-        return trials.settings(self.interventions, self.seconds, self.steps, self.switched, self.block_s)
+        return trials.settings(self.interventions, self.seconds, self.steps, self.switched, self.block_s, self.most_s)

@@ -19,9 +19,9 @@ CONFIG_KEY = "trial"
 INTERVENTIONS, SECONDS, STEPS = "interventions", "seconds", "steps"
 """Fields of a trial: what is in effect; seconds and number of steady steps, both of which must have passed. 0
 seconds: the job's own end."""
-SWITCHED, BLOCK_SECONDS = "switched", "block_seconds"
+SWITCHED, BLOCK_SECONDS, MOST_SECONDS = "switched", "block_seconds", "most_seconds"
 """Fields of a trial that is switched on and off in one process: which of the interventions ("": none, all are in effect
-all the time), and the least time of a block."""
+all the time), the least time of a block, and the most of all blocks of delays (``slopes``; 0: as others)."""
 DEFAULT_BLOCK_S = 0.5
 """Where neighbours disturb the machine, their load changes within seconds: of blocks of 0.3 to 1.5 s the shorter ones
 tell more in the same time (docs/decisions/0058-in-process-trials.md), and a queue needs some time to settle."""
@@ -41,8 +41,13 @@ def split(text: str) -> tuple[str, str]:
 
 
 def settings(
-    interventions: Sequence[str], seconds: float, steps: int, switched: str = "", block_s: float = DEFAULT_BLOCK_S
+    interventions: Sequence[str],
+    seconds: float,
+    steps: int,
+    switched: str = "",
+    block_s: float = DEFAULT_BLOCK_S,
+    most_s: float = 0.0,
 ) -> dict[str, object]:
     """The value of ``CONFIG_KEY``."""
     found: dict[str, object] = {INTERVENTIONS: list(interventions), SECONDS: seconds, STEPS: steps}
-    return {**found, SWITCHED: switched, BLOCK_SECONDS: block_s}
+    return {**found, SWITCHED: switched, BLOCK_SECONDS: block_s, MOST_SECONDS: most_s}

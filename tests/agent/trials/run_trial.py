@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tests import copies
 
-from stepscope.model.log.intervention import BlockEnded, InterventionEnded
+from stepscope.model.log.intervention import BlockEnded, DelayEnded, InterventionEnded
 
 if TYPE_CHECKING:
     from tests.agent.conftest import Armed
@@ -39,6 +39,11 @@ class Trialled:
         """Lines of the blocks, in order."""
         return [line for line in self.lines if isinstance(line, BlockEnded)]
 
+    @property
+    def delay(self) -> DelayEnded:
+        """What was found out of the delayed place."""
+        return next(line for line in self.lines if isinstance(line, DelayEnded))
+
     def outcome(self, name: str) -> tuple[str, int, str]:
         """(outcome, count, text) of an intervention."""
         line = self.interventions[name]
@@ -62,9 +67,10 @@ def run(
     return _run(armed, program, trial, own_import=own_import)
 
 
-def switch(armed: Armed, program: str | Path, intervention: str) -> Trialled:
-    """Run a program with an intervention switched on and off in blocks of a quarter of a second."""
-    trial = {"interventions": [intervention], "seconds": 5.0, "switched": intervention, "block_seconds": 0.25}
+def switch(armed: Armed, program: str | Path, intervention: str, *, most_s: float = 0.0) -> Trialled:
+    """Run a program with an intervention switched on and off in blocks of a quarter of a second; ``most_s``: delays."""
+    trial: dict[str, object] = {"interventions": [intervention], "seconds": 5.0, "switched": intervention}
+    trial.update(block_seconds=0.25, most_seconds=most_s)
     return _run(armed, program, trial)
 
 

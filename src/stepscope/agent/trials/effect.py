@@ -8,12 +8,35 @@ from stepscope.wire.trials import FAILED, IN_EFFECT, NOT_REACHED, split
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from types import TracebackType
-    from typing import Optional
+    from typing import Optional, Protocol
 
     from stepscope.agent.core.guard import Guard
     from stepscope.agent.state import AgentState
+
+    class Delays(Protocol):
+        """Delays that blocks switch on and off, and what is known of their place: ``slopes.preparing``."""
+
+        seconds: float
+        buffered: int
+        block_ns: int
+        prepared: bool
+
+        def restart(self) -> None:
+            """Find out all again."""
+
+        def prepare(self, ends: Sequence[int], now_ns: int) -> bool:
+            """Find out more; whether there can be blocks."""
+
+        def counts(self) -> tuple[int, int, int, int]:
+            """Calls, delayed ones, ns that were added, and the place's ns."""
+
+        def enough(self, blocks: Sequence[tuple[bool, float]]) -> bool:
+            """Whether more blocks would not change the answer."""
+
+        def line(self) -> dict[str, object]:
+            """The line of the log."""
 
 
 class Inside(threading.local):
@@ -31,6 +54,7 @@ class Effect:
     __slots__ = (
         "argument",
         "count",
+        "delays",
         "failure",
         "name",
         "on",
@@ -67,6 +91,8 @@ class Effect:
         """Calls that it would have changed while it was off."""
         self.on_switch: Optional[Callable[[], object]] = None
         """Function to call on the agent's thread after ``on`` has changed, where asking it at calls is not enough."""
+        self.delays: Optional[Delays] = None
+        """What its blocks wait for and count, where they are of delays (``slopes``)."""
         self.failure = ""
         self.reason = "what it changes never came"
         self.wall = Wall(self, state.guard(self.probe))

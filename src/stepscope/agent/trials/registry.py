@@ -13,6 +13,7 @@ from stepscope.wire.trials import (
     DEFAULT_BLOCK_S,
     DEFAULT_STEPS,
     INTERVENTIONS,
+    MOST_SECONDS,
     NOTHING,
     SECONDS,
     STEPS,
@@ -62,6 +63,7 @@ FAMILIES = {
     "threads": "threads",
     "threads-default": "threads",
     "stub": "code.stub",
+    "slopes": "slopes.place",
     "gc-off": "garbage",
     "gc-calls-off": "garbage",
     "values": "tensors.values",
@@ -85,7 +87,8 @@ def begin(state: AgentState, wanted: Mapping[str, Foreign]) -> list[Target]:
         with effect.wall:
             found.extend(_targets(effect))
     switched = next((effect for effect in effects if effect.switched), None)
-    switching = Switching(switched, float(wanted.get(BLOCK_SECONDS) or DEFAULT_BLOCK_S)) if switched else None
+    block_s, most_s = float(wanted.get(BLOCK_SECONDS) or DEFAULT_BLOCK_S), float(wanted.get(MOST_SECONDS) or 0.0)
+    switching = Switching(switched, block_s, most_s) if switched else None
     state.hooks.on_finish(functools.partial(_log, state, effects, switching))
     steps, seconds = int(wanted.get(STEPS) or DEFAULT_STEPS), float(wanted.get(SECONDS) or 0.0)
     ending = Ending(state, tuple(effects), steps, seconds, switching)

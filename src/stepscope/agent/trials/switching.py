@@ -6,12 +6,14 @@ of the previous step to its own. Steps that contain the end of a fit, epoch, val
 Blocks end when both sides have been seen often enough, or are so far apart that more would not change the answer. Then
 come a long one that is on, in which what a queue had held is used up, and a last one that is off, to compare it with.
 
-``experiments.blocks`` judges what is logged: a ``block`` line for each.
+``experiments.blocks`` judges what is logged: a ``block`` line for each. Blocks of delays (``slopes``) begin when the
+place is known, are longer than what is buffered, of which the steps are dropped, and end when the slope is.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 
 from stepscope.wire.kinds import Flag, Kind
 
@@ -21,9 +23,11 @@ if TYPE_CHECKING:
     from typing import Optional
 
     from stepscope.agent.capture.repeats import Key, Repeat
-    from stepscope.agent.trials.effect import Effect
+    from stepscope.agent.trials.effect import Delays, Effect
 
     Record = tuple[int, ...]
+    Counts = tuple[int, int, int, int]
+    """Calls of a place, delayed ones, ns that were added, and the place's ns."""
     Named = Callable[[int], Mapping[str, object]]
     """Function of a name's number that gives the fields of its line."""
 
@@ -31,6 +35,8 @@ ORDER = (False, True, True, False)
 """Blocks in turn: on or not."""
 MOST = 32
 """Blocks, without the long one and the one behind it."""
+MOST_OF_DELAYS = 4_000
+"""The same of delays, which end by their time, or their slope."""
 LEAST_PAIRS, FAR, LEAST = 6, 10.0, 0.05
 """Pairs of blocks after which they may end early, and the distance of both sides that ends them: so many standard
 errors and a part. Chance reaches 10 of them with 5 degrees of freedom twice in ten thousand (Student's t); fewer pairs
@@ -48,6 +54,8 @@ LONGEST_NS = 4_000_000_000
 """Time after which a block must have its steps."""
 USUAL_NS, MOST_NS = 25_000_000_000, 60_000_000_000
 """Time after which only the last two blocks begin, and time of all blocks."""
+LAST = LONG + 2
+"""Blocks for which delays leave time: the long one, the one behind it, and one that runs."""
 REACHED_NS = 3_000_000_000
 """Steady steps after which what the intervention changes must have been seen."""
 LUMP = 8
@@ -63,10 +71,11 @@ _EPOCH = "_epoch_"
 class Block:
     """Time with the intervention on, or off."""
 
-    __slots__ = ("at_ns", "count", "cuts", "ends", "on")
+    __slots__ = ("at_ns", "count", "counts", "cuts", "ends", "on")
 
-    def __init__(self, at_ns: int, count: int, *, on: bool) -> None:
-        """``count``: how often the intervention had taken hold."""
+    def __init__(self, at_ns: int, count: int, *, on: bool, counts: Counts = (0, 0, 0, 0)) -> None:
+        """``count``: how often the intervention had taken hold; ``counts``: of the place of delays, so far."""
+        self.counts = counts
         self.at_ns = at_ns
         self.on = on
         self.count = count
@@ -79,8 +88,14 @@ class Block:
 class Switching:
     """Switches one intervention. ``tick`` on the agent's thread."""
 
-    def __init__(self, effect: Effect, block_s: float) -> None:
-        """``block_s``: least seconds of a block."""
+    def __init__(self, effect: Effect, block_s: float, most_s: float = 0.0) -> None:
+        """``block_s``: least seconds of a block; ``most_s``: of all blocks of delays."""
+        self._delays = effect.delays
+        self._usual_ns, self._most_ns = USUAL_NS, MOST_NS
+        if self._delays is not None and most_s:
+            self._usual_ns = self._most_ns = int(most_s * 1e9)
+            self._delays.seconds = most_s
+        self._blocks = MOST if self._delays is None else MOST_OF_DELAYS
         self.over = False
         """Whether there is nothing left to measure."""
         self._effect = effect
@@ -110,8 +125,10 @@ class Switching:
         self._add(block, records, named)
         if elected is not None and elected.key != self._key and now_ns - self._last_ns > GONE_NS:
             self._begin(elected.key, now_ns)  # another phase of the program: what was seen is about something else
-        elif now_ns - self._began_ns > MOST_NS:
+        elif now_ns - self._began_ns > self._most_ns:
             self.over = True
+        elif self._place < 0 and self._delays is not None:
+            self._prepare(self._delays, block, now_ns)
         elif self._place < 0:
             self._first(block, now_ns)
         elif self._ends(block, now_ns):
@@ -123,7 +140,7 @@ class Switching:
     def take_lines(self) -> list[dict[str, object]]:
         """The lines of the log, once."""
         lines, self._lines = self._lines, []
-        return lines
+        return [*lines, *([self._delays.line()] if self._delays is not None and self._key is not None else [])]
 
     def _begin(self, key: Key, now_ns: int) -> None:
         self._key = key
@@ -133,6 +150,16 @@ class Switching:
         self._means.clear()
         self._effect.switch(on=False)
         self._block = Block(now_ns, self._effect.count, on=False)
+        if self._delays is not None:
+            self._delays.restart()
+
+    def _prepare(self, delays: Delays, block: Block, now_ns: int) -> None:
+        """The block that is not counted: it ends once the place of delays is known."""
+        self.over = not delays.prepare(block.ends, now_ns)
+        if delays.prepared:
+            self._least_ns = max(self._least_ns, delays.block_ns)
+            self._usual_ns = self._most_ns - LAST * self._least_ns
+            self._next(now_ns)
 
     def _first(self, block: Block, now_ns: int) -> None:
         """The block that is not counted: it ends once the intervention was seen to have something to change."""
@@ -143,31 +170,37 @@ class Switching:
             self.over = True
 
     def _wanted_ns(self) -> int:
-        return self._least_ns * (LONG if self._place == MOST else 1)
+        return self._least_ns * (LONG if self._place == self._blocks else 1)
 
     def _ends(self, block: Block, now_ns: int) -> bool:
         lasted, steps = now_ns - block.at_ns, len(block.ends)
         if steps < STEPS:
             return False
-        many = block.on and self._place < MOST and steps >= MORE_STEPS * max(self._off_steps, STEPS)
+        many = (
+            self._delays is None
+            and block.on
+            and self._place < MOST
+            and steps >= MORE_STEPS * max(self._off_steps, STEPS)
+        )
         return lasted >= self._wanted_ns() or (many and lasted >= MORE_NS)
 
     def _close(self, block: Block, now_ns: int) -> None:
         self._lines.append(self._line(block, now_ns))
         if not block.on:
             self._off_steps = len(block.ends)
-        if self._place > MOST:
+        if self._place > self._blocks:
             self.over = True
             return
-        enough = far(self._means) or now_ns - self._began_ns >= USUAL_NS
-        if enough and self._place < MOST and self._place % len(ORDER) == len(ORDER) - 1:
-            self._place = MOST - 1
+        known = far(self._means) if self._delays is None else self._delays.enough(self._means)
+        enough = known or now_ns - self._began_ns >= self._usual_ns
+        if enough and self._place < self._blocks and self._place % len(ORDER) == len(ORDER) - 1:
+            self._place = self._blocks - 1
         self._next(now_ns)
 
     def _next(self, now_ns: int) -> None:
         self._place += 1
-        on = ORDER[self._place % len(ORDER)] if self._place < MOST else self._place == MOST
-        self._block = Block(now_ns, self._effect.count, on=on)
+        on = ORDER[self._place % len(ORDER)] if self._place < self._blocks else self._place == self._blocks
+        self._block = Block(now_ns, self._effect.count, on=on, counts=self._counts())
         self._effect.switch(on=on)
 
     def _add(self, block: Block, records: Iterable[Record], named: Named) -> None:
@@ -190,26 +223,37 @@ class Switching:
             known = self._epochs[name] = _EPOCH in str(named(name).get("hook", ""))
         return known
 
+    def _counts(self) -> Counts:
+        return self._delays.counts() if self._delays is not None else (0, 0, 0, 0)
+
+    def _dropped_ns(self, block: Block, now_ns: int) -> int:
+        """Where what counts of a block begins: behind a quarter; of delays, behind what was buffered and a step."""
+        if self._delays is None or not block.ends:
+            return block.at_ns + (now_ns - block.at_ns) // 4
+        return block.ends[min(self._delays.buffered, len(block.ends) - 1)]
+
     def _taken(self, block: Block) -> int:
         """How often the intervention took hold in a block; one that is no matter of calls holds all the time."""
+        if self._delays is not None:
+            return self._counts()[1] - block.counts[1]
         taken = self._effect.count - block.count
         return max(1, taken) if block.on and self._effect.on_switch is not None else taken
 
     def _line(self, block: Block, now_ns: int) -> dict[str, object]:
-        from_ns = block.at_ns + (now_ns - block.at_ns) // 4
+        from_ns = self._dropped_ns(block, now_ns)
         times, kept_apart, lumps = _split(block, from_ns)
         half_ns = (from_ns + now_ns) // 2
         late = [ns for end, ns in times if end > half_ns]
         steps_ns = sum(ns for _, ns in times)
         self._means.append((block.on, steps_ns / len(times) if times else 0.0))
-        return {
+        line: dict[str, object] = {
             "t": "block",
             "at": block.at_ns,
             "dur_ns": now_ns - block.at_ns,
             "name": self._effect.name,
             "argument": self._effect.argument,
             "on": block.on,
-            "long": self._place == MOST,
+            "long": self._place == self._blocks,
             "count": self._taken(block),
             "steps": len(times),
             "steps_ns": steps_ns,
@@ -220,6 +264,10 @@ class Switching:
             "lumps": len(lumps),
             "lumps_ns": sum(lumps),
         }
+        if self._delays is not None:
+            calls, delayed, added_ns, place_ns = map(operator.sub, self._counts(), block.counts)
+            line.update(all_steps=len(block.ends), calls=calls, delayed=delayed, added_ns=added_ns, place_ns=place_ns)
+        return line
 
 
 def far(blocks: list[tuple[bool, float]]) -> bool:

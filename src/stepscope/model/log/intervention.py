@@ -54,3 +54,39 @@ class BlockEnded(Event, tag="block", frozen=True, kw_only=True):
     """Number of steps, among ``steps``, of more than eight times their median."""
     lumps_ns: int = 0
     """Time of those."""
+    all_steps: int = 0
+    """Number of all its steps, those that are dropped included; of delays (``slopes``), as all that follows."""
+    calls: int = 0
+    """Calls of the delayed place that ended in it."""
+    delayed: int = 0
+    """Calls that began while delays were on."""
+    added_ns: int = 0
+    """Time that was added to them."""
+    place_ns: int = 0
+    """Time of the place's calls, without what was added."""
+
+
+class DelayEnded(Event, tag="delay", frozen=True, kw_only=True):
+    """What was found out of a place before its calls were delayed, in a trial of a slope. ``at``: when that began.
+    Since 0.1.
+    """
+
+    argument: str = ""
+    """The place."""
+    how: str = ""
+    """How calls are delayed: "sleep" | "busy" (computing without the interpreter lock) | "busy-held" (with it)."""
+    delay_ns: int = 0
+    """Time that is added to a call; 0: no call was."""
+    calls_per_step: float = 0.0
+    step_ns: int = 0
+    """Mean time of a step while the place was watched."""
+    buffered: int = 0
+    """Number of steps that ended while the place's calls were held."""
+    deep: bool = False
+    """Flag: steps ended for as long as the calls were held."""
+    held_ratio: float = 0.0
+    """Share of the place's time in which another thread could not have the interpreter lock."""
+    threads: int = 0
+    """Threads that called the place, those of forked processes included."""
+    why: str = ""
+    """Reason why no block began; "" if one did."""

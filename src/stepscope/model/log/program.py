@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from stepscope.model.event import Event, Frame
-from stepscope.model.log.intervention import BlockEnded, InterventionEnded
+from stepscope.model.log.intervention import BlockEnded, DelayEnded, InterventionEnded
 from stepscope.model.log.memory import MemoryEvent
 from stepscope.model.log.values import FeedsSeen, FunctionWatched, ValueSeen
 
@@ -208,6 +208,7 @@ ProgramEvent = (
     | RunWaits
     | InterventionEnded
     | BlockEnded
+    | DelayEnded
     | ValueSeen
     | FeedsSeen
     | FunctionWatched

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from stepscope.model.slope import WhatIfSlope
 from stepscope.tables.structs import Struct
 
 SCHEMA = "stepscope.whatif/1"
@@ -359,6 +360,8 @@ class WhatIfReport(Struct, frozen=True, kw_only=True):
     way: WhatIfWay | None = None
     """Steps of ``--until-done``, of which ``results`` has the first; null without it."""
     curves: tuple[WhatIfCurve, ...] = ()
+    slopes: tuple[WhatIfSlope, ...] = ()
+    """Of the places that were delayed, in the order in which they were tried."""
     against: str = ""
     """Description of the other program: its file, or the commit that it was checked out from; "" if there is none."""
     resume: str = ""

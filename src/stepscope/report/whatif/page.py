@@ -15,6 +15,8 @@ from stepscope.report.page import charts
 from stepscope.report.page.document import document, sections
 from stepscope.report.page.tables import code, facts, paragraphs, table
 from stepscope.report.whatif import curve_text as whatif_curve_text
+from stepscope.report.whatif import slopes_page as whatif_slopes_page
+from stepscope.report.whatif import slopes_text as whatif_slopes_text
 from stepscope.report.whatif import text as whatif_text
 from stepscope.report.whatif import values_page as whatif_values_page
 from stepscope.report.whatif import way_page as whatif_way_page
@@ -49,6 +51,8 @@ def answer(report: WhatIfReport) -> str:
     if report.way is not None:
         return whatif_way_text.conclusion(report, report.way)
     curves = [f"{curve.name}: {whatif_curve_text.conclusion(curve)}" for curve in report.curves]
+    if report.slopes and not (report.results or curves):
+        return whatif_slopes_text.conclusion(report)
     if not curves:
         return whatif_text.conclusion(report)
     return " ".join([f"{whatif_text.conclusion(report)}.", *curves] if report.results else curves)
@@ -61,6 +65,7 @@ def render(report: WhatIfReport, flames: Flames | None = None) -> Html:
         ("trials", "What each change leaves of the time", _trials(report)),
         ("then", "What is left with everything kept", whatif_way_page.left(report)),
         ("values", "Work that the values show to be needless", whatif_values_page.section(report)),
+        ("slopes", "What places cost a step", whatif_slopes_page.section(report)),
         ("curves", "Curves", whatif_way_page.curves(report)),
         ("step", "The step, part by part", _waterfall(report)),
         ("flames", "Where the time goes, before and after", _flames(flames)),

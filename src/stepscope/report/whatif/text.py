@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES
 from stepscope.report import words
 from stepscope.report.whatif import curve_text as whatif_curve_text
+from stepscope.report.whatif import slopes_text as whatif_slopes_text
 from stepscope.report.whatif import values_text as whatif_values_text
 from stepscope.report.words import printable
 from stepscope.tables.units import format_bytes, format_ns, format_ratio
@@ -59,7 +60,7 @@ def render(report: WhatIfReport, *, color: bool = False, width: int = 120) -> st
     lines = [head_line(report), "", AS_IT_IS.ljust(name_width) + format_ns(report.ns) + noise_text(report.noise)]
     lines += table_lines(report.results, name_width, width, color=color)
     lines += not_measured_lines(report.results, name_width, width)
-    lines += [*values, *_parts(report, width)]
+    lines += [*values, *whatif_slopes_text.section(report, width), *_parts(report, width)]
     lines += [line for curve in report.curves for line in whatif_curve_text.lines(curve, report.measure, width)]
     answer = textwrap.wrap(conclusion(report), width) if report.results else []
     return "".join(f"{line}\n" for line in [*lines, "", *answer, *foot_lines(report, width)])

@@ -30,6 +30,7 @@ from stepscope.use_cases.whatif import (
     outputs,
     progress,
     result,
+    slopes,
     stacks,
     state,
     values,
@@ -85,6 +86,7 @@ def whatif(
             seconds=0.0 if wanted.whole else TRIAL_S,
             isolation=isolation,
             memory=not OF_MEMORY.isdisjoint(wanted.singles),
+            delayed_s=(wanted.seconds or slopes.SECONDS) if slopes.of(wanted.singles) else 0.0,
         )
         if kept.runs:
             say(f"{len(kept.runs)} runs of this experiment are in the folder and count")
@@ -137,10 +139,11 @@ def _measured(wanted: options.WhatIfOptions, recorded: RecordedRuns) -> WhatIfRe
 def _once(wanted: options.WhatIfOptions, recorded: RecordedRuns) -> WhatIfReport | None:
     """Each trial on the unchanged job, then curves."""
     looked = values.look(recorded) if values.NAME in wanted.singles else None
-    others = values.others(wanted.singles) + list(looked.trials if looked is not None else ())
+    others = values.others(slopes.others(wanted.singles)) + list(looked.trials if looked is not None else ())
+    delayed = slopes.of(wanted.singles)
     named = (*others, *([plan.OTHER] if wanted.against else ()))
     candidates: Sequence[Candidate] = plan.named(named)
-    asked = bool(named or wanted.curves)
+    asked = bool(named or wanted.curves or delayed)
     if looked is not None and not asked:
         return looked.alone()
     if not asked:
@@ -162,7 +165,9 @@ def _once(wanted: options.WhatIfOptions, recorded: RecordedRuns) -> WhatIfReport
         traced.append(curve.trace(recorded, name))
         interrupted = interrupted or traced[-1].experiment.interrupted
     curves = [curve.report(recorded, one) for one in traced]
+    found_slopes = slopes.measured(recorded, delayed) if delayed and not interrupted else ()
     report = result.build(recorded, stages, curves=curves, interrupted=interrupted)
+    report = msgspec.structs.replace(report, slopes=found_slopes)
     return looked.joined(report) if looked is not None else report
 
 

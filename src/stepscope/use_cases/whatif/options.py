@@ -18,7 +18,7 @@ from stepscope.sandbox import isolation
 from stepscope.tables.errors import CaptureError, UsageError
 from stepscope.use_cases import switching
 from stepscope.use_cases.record import shown
-from stepscope.use_cases.whatif import state, values
+from stepscope.use_cases.whatif import slopes, state, values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,6 +104,10 @@ def check(options: WhatIfOptions) -> None:
         raise UsageError(f"--until-done keeps single changes, and {options.curves[0]} is a curve; expected one of them")
     if options.until_done and values.NAME in options.singles:
         raise UsageError(f"--until-done keeps gains, and {values.NAME} has none; expected one of them")
+    if options.until_done and slopes.of(options.singles):
+        raise UsageError("--until-done keeps gains, and slopes has none; expected one of them")
+    if options.whole and slopes.of(options.singles):
+        raise UsageError("--whole: slopes ends when its blocks do; expected one of them")
     if options.changed_results and not options.until_done:
         raise UsageError("--allow-changed-results: only --until-done keeps anything; expected both")
     found = [name for name in CLUSTER if os.environ.get(name)]

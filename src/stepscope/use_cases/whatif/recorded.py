@@ -98,6 +98,18 @@ class RecordedRuns:
             return None
         return self.compared(trial, number, switched=True)[0]
 
+    def delayed(self, trial: str) -> TrialRun:
+        """A run in which calls of a place are delayed and not, in turn.
+
+        Raises:
+            TargetError: the run failed.
+            CaptureError: nothing could be recorded.
+        """
+        ran = self._run(1, trial, "", (), switched=True)
+        self.runs.append(ran)
+        self._now_runs("")
+        return ran
+
     def compared(
         self, trial: str, number: int, *, stage: str = "", kept: Kept = (), switched: bool = False
     ) -> tuple[MeasuredRun, TrialRun | None]:
@@ -171,7 +183,8 @@ class RecordedRuns:
     def _most_s(self) -> float:
         """Longest time that a changed run may take; 0, any, if the job runs to its end or has not run yet."""
         unchanged = [one.wall_s for one in (*self.looks, *self.runs) if not (one.trial or one.kept)]
-        return max(LEAST_MOST_S, SLOWER * max(unchanged)) if unchanged and self.runner.seconds else 0.0
+        least_s = LEAST_MOST_S + self.runner.delayed_s
+        return max(least_s, SLOWER * max(unchanged)) if unchanged and self.runner.seconds else 0.0
 
     def _now_runs(self, what: str) -> None:
         self.running = what

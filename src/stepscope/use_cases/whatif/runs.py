@@ -168,6 +168,8 @@ class Runner(Struct, frozen=True, kw_only=True):
     """Whether the job's memory is looked at: a trial changes it."""
     stacks: bool = False
     """Whether runs with captures are made for a window of native stacks."""
+    delayed_s: float = 0.0
+    """Seconds for the blocks of a trial that delays calls (``slopes``)."""
     split: bool = False
     """Whether the job's output goes to a file apart from its errors (``OUT``)."""
 
@@ -214,6 +216,7 @@ class Runner(Struct, frozen=True, kw_only=True):
                 combine.interventions(changes),
                 self.seconds if seconds is None else seconds,
                 trial if switched else "",
+                self.delayed_s,
             ),
             isolation=self.isolation,
             patience=Patience(seconds=most_s) if changes or most_s else None,
@@ -270,8 +273,10 @@ class Runner(Struct, frozen=True, kw_only=True):
         return next(label for label in labels if not (self.folder / f"{label}{layout.SUFFIX}").exists())
 
 
-def _trial(changed: tuple[str, ...], seconds: float, switched: str) -> Trial | None:
-    return Trial(interventions=changed, seconds=seconds, switched=switched) if changed or seconds else None
+def _trial(changed: tuple[str, ...], seconds: float, switched: str, delayed_s: float) -> Trial | None:
+    if not (changed or seconds):
+        return None
+    return Trial(interventions=changed, seconds=seconds, switched=switched, most_s=delayed_s)
 
 
 def _judged(session: Path) -> blocks.BlockVerdict:
