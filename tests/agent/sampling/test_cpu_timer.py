@@ -44,6 +44,29 @@ def test_cpu_samples_name_the_line(armed: Armed) -> None:
     assert 0.7e9 < total < 1.5e9
 
 
+LONG = """
+numbers = [None] * 8_000_000
+def note(_): return 0
+def work(): return note(numbers[:])
+def spin(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        work()
+"""
+
+
+def test_time_before_a_function_begins_is_its_callers(armed: Armed) -> None:
+    """Python looks for signals where a function begins: the copy took the time, and ended before ``note`` began."""
+    result = armed.start(HEAD + LONG + "arm()\nspin(1)\nprint(timers())\n")
+    assert (result.stdout, result.stderr) == ("1\n", "")
+    (process,) = armed.processes()
+    codes = {code.id: code.function for code in process.of(Code)}
+    leaves = {stack.id: codes[stack.frames[-1][0]] for stack in process.of(Stack)}
+    samples = [leaves[one.name] for one in process.kinds(Kind.SAMPLE) if one.flags & Flag.CPU]
+    assert samples.count("work") > 2 * samples.count("note")
+    assert samples.count("work") >= 5
+
+
 def test_no_timer_when_the_agent_has_left(armed: Armed) -> None:
     """Taking the agent out deletes the timer; so does the end of the interpreter, before the job's own handlers."""
     result = armed.start(

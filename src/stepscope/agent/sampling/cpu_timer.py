@@ -6,6 +6,10 @@ the step. So code before and after the step would never be seen. A kernel timer 
 no such bias: it fires at a fixed interval of CPU time, the handler runs in the main thread between two bytecodes, and
 the line that it interrupts is exact (a C call shows on the line that made it).
 
+Not between any two: Python looks for signals where a function begins, where a loop turns back and after a call. An
+indexing of NumPy's that takes 30 ms ends before the next of these, which may be the begin of a function that has done
+nothing yet. If the handler comes late by more than a tick of the kernel, such a function is left out of the stack.
+
 Both halves add up to wall time: samples of the timer stand for CPU time (``Flag.CPU``), samples of the agent's thread
 for the rest of its period, in which the main thread waited.
 
@@ -25,6 +29,7 @@ import threading
 import time
 
 from stepscope.agent.sampling import signal_stack
+from stepscope.agent.sampling.stacks import begun
 from stepscope.wire.kinds import Flag, Kind
 
 TYPE_CHECKING = False
@@ -43,6 +48,8 @@ _SIGEV_THREAD_ID = 4
 _SIGNALS_FROM_TOP = 5
 """Offset of the first signal tried, SIGRTMAX - 5, then downwards: others take the ends of the range."""
 _CANDIDATES = 8
+_LATE_NS = 6_000_000
+"""From when to when it fires a CPU timer may take a tick of the kernel, of at most 4 ms at the usual 250 Hz and more."""
 _SAMPLE = int(Kind.SAMPLE)
 _CPU = int(Flag.CPU)
 
@@ -81,6 +88,8 @@ class CpuTimer:
         self._signal = 0
         self._thread = 0
         self._period_ns = 1_000_000_000 // HZ
+        self._since = 0
+        """CPU time of the thread when the timer was set."""
         self._failed = False
         self._paused = False
         self.waker: Optional[Callable[[], object]] = None
@@ -133,6 +142,7 @@ class CpuTimer:
     def _set(self, period_ns: int) -> bool:
         """Fire every ``period_ns`` from now on, 0: never. Returns whether that failed."""
         spec = _TimerSpec(0, period_ns, 0, period_ns)
+        self._since = self.used_ns()
         return bool(self._libc.timer_settime(self._timer, 0, ctypes.byref(spec), None))
 
     def pause(self, *, paused: bool) -> None:
@@ -154,7 +164,8 @@ class CpuTimer:
         try:
             if self.waker is not None:
                 self.waker()
-            stack, _ = self._stacks.stack(frame)
+            late = (self.used_ns() - self._since) % self._period_ns >= _LATE_NS
+            stack, _ = self._stacks.stack(begun(frame) if late else frame)
             self._state.write(time.monotonic_ns(), self._period_ns, 0, stack, _SAMPLE, _CPU, self._thread)
         except Exception as error:
             self._failed = True

@@ -5,6 +5,8 @@ Code objects are known by identity and kept alive: hashing one means hashing all
 
 from __future__ import annotations
 
+import opcode
+
 from stepscope.agent.core import autograph, frames
 
 TYPE_CHECKING = False
@@ -20,6 +22,20 @@ ROOT_FRAMES = 15
 _PLAIN: dict[int, tuple[int, int, bool]] = {}
 _MAX_STACKS = 50_000
 """Distinct stacks or code objects remembered; beyond it all get new ids, so that memory stays bounded (50 MB)."""
+
+
+_BEGIN = opcode.opmap.get("RESUME", -1)
+"""Instruction at which a function begins, or a generator goes on; Python 3.10 and earlier have none."""
+
+
+def begun(frame: FrameType) -> FrameType:
+    """The caller of a frame that has not run an instruction since it was entered, in which time has been spent by now;
+    else the frame.
+    """
+    caller, at = frame.f_back, frame.f_lasti
+    if caller is None or (at >= 0 and frame.f_code.co_code[at] != _BEGIN):
+        return frame
+    return caller
 
 
 class StackTable:
