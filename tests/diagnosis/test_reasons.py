@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
+from tests.derive import torch_jobs
 from tests.derive.sessions import MS, SCRIPT, Frame, Job
 from tests.detectors.jobs import CALL, PERIOD, REPORT, SOURCE, STEPS, called_back, sampled, train_loop
 
@@ -106,6 +107,24 @@ def test_ops_of_jax_one_by_one_cost_what_they_compute_themselves(before: int) ->
 def test_compute_that_is_not_measured_is_not_unexplained() -> None:
     """A line of PyTorch of which nothing shows that it is other work stays information, whatever it takes."""
     assert {one.severity for one in findings(torch(60 * MS))} <= {"info"}
+
+
+PARAMETRIZE = Frame("/x/site-packages/torch/nn/utils/parametrize.py", "ParametrizationList.forward", 331, own=False)
+
+
+@pytest.mark.parametrize(("below", "severity"), [((PARAMETRIZE,), "medium"), ((torch_jobs.LINEAR,), "info")])
+def test_of_the_forward_pass_only_a_known_kind_of_work_is_a_reason(below: tuple[Frame, ...], severity: str) -> None:
+    """Layers compute; weights that are computed anew at each read need not be."""
+    job = torch_jobs.training()
+    torch_jobs.sampled(job, 2 * MS, torch_jobs.LOOP, torch_jobs.MODULE, *below, dur=20 * MS)
+    torch_jobs.sampled(job, 3 * MS, torch_jobs.LOOP)
+    (found,) = (
+        one for one in analyze.report_of(job.session()).findings if one.evidence[0].refs == ("component:forward",)
+    )
+    assert found.severity == severity
+    if severity != "info":
+        assert found.remedies[0].id == "less-parametrize"
+        assert found.cost.ratio == pytest.approx(0.2, abs=0.03)
 
 
 def test_one_function_is_claimed_once() -> None:

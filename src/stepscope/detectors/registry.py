@@ -71,6 +71,7 @@ from stepscope.detectors.graph import (
     run_eagerly,
     unrolled_python_loop,
     wasteful_operands,
+    weights_as_inputs,
 )
 from stepscope.detectors.host import (
     arrays_copied_each_call,
@@ -184,6 +185,7 @@ ALL: Listed = (
     large_kernel_convolution.DETECTOR,
     denormal_weights.DETECTOR,
     program_for_each_shape.DETECTOR,
+    weights_as_inputs.DETECTOR,
     no_progress.DETECTOR,
     slow_python_in_loop.DETECTOR,
     eager_step.DETECTOR,

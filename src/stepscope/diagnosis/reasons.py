@@ -33,6 +33,8 @@ ALONE = 0.10
 in the loop."""
 ALWAYS = 0.30
 """The same whatever else is found."""
+FORWARD = "forward"
+"""The part of a step in which models are called."""
 MOST_PLACES = 4
 """Of a general finding, that are looked at."""
 REST = frozenset({"time-in-callbacks", "time-in-input-wait", "time-in-other-python"})
@@ -69,7 +71,7 @@ def _of_program(view: SessionView, finding: Finding) -> Finding:
     if part is None or part.work is None:
         return finding
     does = line_words.work(part.work, None, 0.0)
-    if part.work.framework or part.waits_for:  # neither a model that runs nor another's work is a reason
+    if (part.work.framework and not line_words.has_kind(part.work)) or part.waits_for:  # no reason of the lines' own
         does = replace(does, short="")
     return replace(finding, does=does, explanation=_said(finding, does))
 
@@ -98,13 +100,21 @@ def _with(view: StepsView, finding: Finding) -> Finding:
     if component is None or not finding.where:
         return finding
     found = work_at_places.of(view, finding.where[0], component)
+    if found is not None and _of_models(finding) and not line_words.has_kind(found.work):
+        return finding  # layers that compute
     return _unseen(view, finding) if found is None else _with_work(view, finding, found)
 
 
 def _component(finding: Finding) -> str | None:
     """The component whose time on a finding's lines counts, "" for all; None where its lines are no Python."""
     component = subject(finding, REF) if finding.name in REST else ""
-    return None if finding.name not in PYTHON or component in components_with(Trait.TORCH) else component
+    others = component in components_with(Trait.TORCH) and component != FORWARD
+    return None if finding.name not in PYTHON or others else component
+
+
+def _of_models(finding: Finding) -> bool:
+    """Whether it is about lines that call models, of which only work of a known kind is a reason."""
+    return finding.name in REST and subject(finding, REF) == FORWARD
 
 
 def _with_work(view: StepsView, finding: Finding, found: WorkThere) -> Finding:
@@ -144,6 +154,8 @@ def _at_level(view: StepsView, finding: Finding, found: WorkThere, place: Place)
 
 def _share(finding: Finding, found: WorkThere) -> float:
     """Of the steady wall time: on the line; of a wait for another thread's line, the wait."""
+    if _of_models(finding):  # samples split this part, records measure what it is a part of
+        return min(found.share, finding.cost.high)
     return found.share if found.own_thread else finding.cost.high
 
 
@@ -164,5 +176,5 @@ def _explained(view: StepsView, finding: Finding, found: WorkThere, place: Place
     share = _share(finding, found)
     if share < (ALWAYS if above else ALONE) or any(meet(replace(finding, where=(place,)), other) for other in above):
         return True
-    reason = line_words.is_known(found.work)
+    reason = line_words.has_kind(found.work) if _of_models(finding) else line_words.is_known(found.work)
     return not reason and (share < ALWAYS or found.work.framework or bool(unmeasured.framework(view)))

@@ -109,6 +109,15 @@ def test_c_code_is_of_the_kind_that_its_lines_calls_have(line: int, kind: str) -
             ],
             "",
         ),
+        (
+            [
+                ("/x/site-packages/torch/nn/utils/parametrize.py", "ParametrizationList.forward"),
+                ("/x/site-packages/torch/nn/modules/module.py", "Module._call_impl"),
+            ],
+            "parametrize",
+        ),
+        ([("/x/site-packages/transformers/models/bert/modeling_bert.py", "eager_attention_forward")], "attention"),
+        ([("/x/site-packages/other/modeling.py", "eager_attention_forward")], ""),
         ([(f"{LIBRARY}json/__init__.py", "dumps")], ""),
         ([("/x/site-packages/pandas/core/generic.py", "NDFrame.to_csv"), ("/x/site-packages/pandas/io/a.py", "f")], ""),
         ([("/x/site-packages/PIL/Image.py", "Image.resize")], "image"),

@@ -163,6 +163,31 @@ def test_other_loops_are_to_be_compiled(body: str, turns: int, ops: int) -> None
     assert found.remedies[0].id == "use-tf-function"
 
 
+def test_a_loop_that_updates_the_weights_is_none_over_elements() -> None:
+    """Each turn changes what the next one computes with, which its source does not say."""
+    job = looped("train_step(row)")
+    optimizer = Frame(
+        "/x/site-packages/keras/src/optimizers/base_optimizer.py", "BaseOptimizer.apply_gradients", 9, own=False
+    )
+    job.samples([PERIOD * n + 50 * MS for n in range(40, 60)], Frame(SCRIPT, "step", 12), optimizer)
+    (found,) = find(job)
+    assert "loop over elements" not in found.title
+    assert found.remedies[0].id == "use-tf-function"
+
+
+def test_adapt_of_keras_wants_larger_batches() -> None:
+    """No line of the user's could be put into a function."""
+    adapt = Frame("/x/site-packages/keras/src/layers/text_vectorization.py", "TextVectorization.adapt", 9, own=False)
+    job = Job()
+    job.call(Kind.APPLY, "update").every(PERIOD, STEPS, dur=MS, start=90 * MS)
+    for part, module, function in ((40, "math_ops", "matmul"), (60, "gen_math_ops", "mat_mul")):
+        op = Frame(f"{TF}/ops/{module}.py", function, 3000, own=False)
+        job.samples([PERIOD * n + part * MS for n in range(1, STEPS)], Frame(SCRIPT, "main", 15), adapt, op)
+    (found,) = find(job)
+    assert found.title.startswith("adapt runs eagerly, op by op from Python (once for each batch")
+    assert [remedy.id for remedy in found.remedies] == ["batch-for-adapt"]
+
+
 def test_the_loop_that_calls_the_step_is_none_over_elements() -> None:
     """The optimizer is called in a function: the loop around that function's call makes the steps, and each turn needs
     the weights of the one before, which its source does not say.

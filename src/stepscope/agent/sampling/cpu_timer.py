@@ -49,7 +49,7 @@ _SIGNALS_FROM_TOP = 5
 """Offset of the first signal tried, SIGRTMAX - 5, then downwards: others take the ends of the range."""
 _CANDIDATES = 8
 _LATE_NS = 6_000_000
-"""From when to when it fires a CPU timer may take a tick of the kernel, of at most 4 ms at the usual 250 Hz and more."""
+"""From when to when it fires a CPU timer may take a tick of the kernel, 4 ms at 250 Hz, the lowest usual rate."""
 _SAMPLE = int(Kind.SAMPLE)
 _CPU = int(Flag.CPU)
 

@@ -32,6 +32,8 @@ MAX_OPS = 40
 """Ops of a turn; a turn of more works on something larger than an element."""
 TAPE = "/eager/backprop.py"
 """TensorFlow code that computes gradients."""
+UPDATES = frozenset({"apply", "apply_gradients", "minimize"})
+"""Methods of optimizers: a loop that changes the weights in each turn goes over batches, not over elements."""
 MAX_PER_TURN = 4
 """Ops of one type in each turn: the rarest type of those within this factor says how many turns there are."""
 
@@ -66,11 +68,12 @@ def build(view: SessionView) -> ElementLoop | None:
     weights: Counter[_Key] = Counter()
     below: defaultdict[_Key, set[tuple[str, str]]] = defaultdict(set)
     known: _Known = {}
+    over_steps = {key for s in view.samples if _updates(s) for key in _loops(view, s, known)}
     tape = [s for s in view.samples if eager.is_eager(s) and any(f.file.endswith(TAPE) for f in s.below_user())]
     tapes = {(spot.file, spot.line) for s in tape if (spot := s.culprit) is not None}
     for sample in view.samples:
         if eager.is_eager(sample):
-            for key in _loops(view, sample, known):
+            for key in set(_loops(view, sample, known)) - over_steps:
                 weights[key] += sample.weight_ns
                 below[key] |= _callees(sample, key)
     step_ns = steps.steady_ns / steps.steady_count
@@ -94,6 +97,12 @@ def build(view: SessionView) -> ElementLoop | None:
             )
     large = [loop for loop in found if loop.turns >= MIN_TURNS and loop.ops <= MAX_OPS]
     return max(large, key=lambda loop: (loop.ratio, loop.last - loop.first), default=None)
+
+
+def _updates(sample: Sample) -> bool:
+    return any(
+        frame.function.rpartition(".")[2] in UPDATES and "optimizer" in frame.file for frame in sample.below_user()
+    )
 
 
 def _loops(view: SessionView, sample: Sample, known: _Known) -> tuple[_Key, ...]:

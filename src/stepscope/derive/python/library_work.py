@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 WorkKind = Literal[
     "",
+    "attention",
     "choice",
     "concatenate",
     "copy",
@@ -42,6 +43,7 @@ WorkKind = Literal[
     "npy",
     "open",
     "pandas",
+    "parametrize",
     "pickle",
     "regex",
     "request",
@@ -51,8 +53,8 @@ WorkKind = Literal[
     "unzip",
 ]
 """``unzip``: unpacks a member of an archive; ``npy``: reads a file of NumPy; ``list``: lists a folder; ``lists``:
-makes an array of lists of Python's
-numbers; ``eager``: runs ops of JAX one by one."""
+makes an array of lists of Python's numbers; ``eager``: runs ops of JAX one by one; ``parametrize``: computes a weight
+of PyTorch anew when it is read; ``attention``: that of transformers without a fused kernel."""
 
 _STANDARD = r"/lib/python3\.\d+t?/"
 """Folder of Python's own library, whose modules have common names."""
@@ -75,9 +77,12 @@ _FILES: tuple[tuple[str, WorkKind], ...] = (
     (r"-packages/numpy/lib/(_npyio_impl|npyio|format|_format_impl)\.py$", "npy"),
     (_STANDARD + r"(glob|fnmatch)\.py$", "list"),
     (r"-packages/(optax|jax/_src/(numpy|lax))/", "eager"),
+    (r"-packages/torch/nn/utils/(parametriz\w+|weight_norm|spectral_norm)\.py$", "parametrize"),
 )
 """Files of libraries, and what a sample in them does. Of several on one stack the innermost counts: an archive that
 NumPy reads is unpacked."""
+_EAGER_ATTENTION = "eager_attention_forward"
+"""End of the name of transformers' functions that compute attention op by op. Source: transformers 5.24."""
 _TRACES = "/jax/_src/interpreters/partial_eval.py"
 """JAX code that traces a function for its compiler: what runs below is run once."""
 _GIVES = frozenset({"array", "asarray", "device_put"})
@@ -142,6 +147,8 @@ def of(sample: Sample, source_of: SourceOf) -> WorkKind:
             return "deflate" if found in {"inflate", "unzip"} else ""
         if found is not None:
             return found
+    if any(frame.function.endswith(_EAGER_ATTENTION) and "/transformers/" in frame.file for frame in below):
+        return "attention"
     if any(frame.function.rpartition(".")[2] in _SORTS and not is_framework(frame.file) for frame in below):
         return "sort"
     culprit = sample.culprit

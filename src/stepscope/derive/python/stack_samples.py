@@ -69,8 +69,27 @@ _MEETING = ("/distribute/collective_all_reduce_strategy.py", "/eager/remote.py")
 """TensorFlow code in which all tasks meet; the C calls below it wait for them."""
 IMPORTING = "<frozen importlib"
 """Files of Python's import system, as code objects name them."""
-_WRAPPERS = frozenset({"error_handler", "op_dispatch_handler", "binary_op_wrapper", "r_binary_op_wrapper"})
-"""Functions of Keras and TensorFlow that only shorten tracebacks, or choose what an operator or op calls."""
+_WRAPPERS = frozenset(
+    {
+        "_call_impl",
+        "_use_grad",
+        "_wrapped_call_impl",
+        "binary_op_wrapper",
+        "cache_miss",
+        "decorate_context",
+        "decorated",
+        "deferring_binary_op",
+        "error_handler",
+        "inner",
+        "op_dispatch_handler",
+        "r_binary_op_wrapper",
+        "reraise_with_filtered_traceback",
+        "wrapped",
+        "wrapper",
+    }
+)
+"""Functions of libraries that shorten tracebacks or choose what an operator or op calls, and names of what decorators
+return: what they call has the name that a reader knows."""
 _COMPREHENSIONS = re.compile(r"\.<locals>(\.<(genexpr|listcomp|dictcomp|setcomp)>)+$")
 """Ending of the name of code that is written inside of a function, and runs as a part of it, one in another without
 ``<locals>``; lists, dictionaries and sets have frames of their own up to Python 3.11."""

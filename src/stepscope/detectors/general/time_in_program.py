@@ -78,6 +78,7 @@ def _finding(view: SessionView, part: ProgramPart, params: Params) -> Seen:
     own = work is not None and part.plain and not work.framework and part.ratio >= params.min_own_ratio
     clear = not part.waits_for and (own or (known and part.ratio >= params.min_clear_ratio))
     better = line_words.remedy(work) if work is not None else None
+    own_part, most = (line_words.own_part(work), line_words.most_of(work)) if work is not None else (1.0, 1.0)
     name = f"the function {place.function} takes" if place.function != "<module>" else "the script's own lines take"
     if part.waits_for:
         name = f"{name.rpartition(' ')[0]} waits for {part.waits_for} for"
@@ -85,7 +86,7 @@ def _finding(view: SessionView, part: ProgramPart, params: Params) -> Seen:
     stage: Stage = "prediction" if set(view.frameworks) - {"numpy"} else "unknown"
     return Seen(
         title=f"{name} {format_ratio(part.ratio)} of the run{line} ({format_ns(part.ns)} in all)",
-        severity=severity_of(part.ratio) if clear else "info",
+        severity=severity_of(part.ratio * own_part) if clear else "info",
         confidence=general_loss.CONFIDENCE,
         introduced_stage=stage,
         exposed_stage=stage,
@@ -101,7 +102,7 @@ def _finding(view: SessionView, part: ProgramPart, params: Params) -> Seen:
             Evidence(metric="program_ns", value=part.ns, unit="ns"),
             Evidence(metric="line_ratio", value=part.line_ratio, unit="ratio"),
         ),
-        cost=cost_of(view, part.ratio, low=0.0, basis="modelled", ns_per_step=0)
+        cost=cost_of(view, part.ratio * own_part, low=0.0, high=part.ratio * most, basis="modelled", ns_per_step=0)
         if clear
         else cost_of(view, 0.0, high=part.ratio, basis="unknown", ns_per_step=0),
         remedies=(MARK,) if better is None else (better, MARK),

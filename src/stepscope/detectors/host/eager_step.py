@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from stepscope.causes.host import eager_looks, eager_time, element_loop
-from stepscope.derive.python import doing, value_reads
+from stepscope.derive.python import doing, stack_samples, value_reads
 from stepscope.derive.python.eager_looks import NOTHING_NEW_RATIO
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.detectors.remedies import Fact
@@ -79,6 +79,12 @@ VECTORISE = Remedy(
 )
 
 
+ADAPT = Remedy(
+    id="batch-for-adapt",
+    text="give adapt larger batches: dataset.batch(1024), or the array of all elements",
+)
+
+
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     eager = view.get(eager_time.build)
@@ -95,8 +101,10 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
         loop = None
     if loop is not None:
         ratio, high = max(ratio, left * loop.ratio * (1.0 - 1.0 / loop.turns)), eager.most_ratio + python
+    adapts = _adapts(view, eager)
     yield Seen(
-        title=f"the step runs eagerly, op by op from Python ({beside.text}): "
+        title=f"{'adapt' if adapts else 'the step'} runs eagerly, op by op from Python "
+        f"({'once for each batch that it is given' if adapts else beside.text}): "
         f"{format_ratio(eager.eager_ratio)} of the time, {format_ratio(eager.python_ratio)} of it in Python itself"
         f"{_mostly(view) if loop is None else _in_loop(loop)}",
         confidence=0.8,
@@ -117,11 +125,21 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
             *beside.evidence,
         ),
         cost=cost_of(view, ratio, low=low, high=high, basis="modelled"),
-        remedies=(*((VECTORISE,) if loop is not None else ()), *beside.remedies),
+        remedies=(ADAPT,) if adapts else (*((VECTORISE,) if loop is not None else ()), *beside.remedies),
         about=frozenset({Fact.READS_VALUES}) if reads is not None else frozenset(),
         explanation="Stacks go from user code through TensorFlow's Python layers for each op; no compiled function "
         "encloses them.",
     )
+
+
+def _adapts(view: StepsView, eager: EagerTime) -> bool:
+    """Whether most of the eager time is in the ``adapt`` of Keras' layers, which the user's code only calls."""
+    mine = [
+        one
+        for one in view.samples
+        if any(f.function.rpartition(".")[2] == "adapt" and "keras" in f.file for f in one.below_user())
+    ]
+    return stack_samples.weight_of(mine) >= MOST * eager.eager_ratio * stack_samples.weight_of(view.samples)
 
 
 def _reads(view: StepsView, eager: EagerTime) -> tuple[str, int] | None:

@@ -21,6 +21,10 @@ MIN_CALLS = 1.0
 IDLE = 0.5
 """Share on a CPU below which the thread mostly waits."""
 OF_KINDS: dict[WorkKind, tuple[str, str]] = {
+    "attention": (
+        "attention op by op (a score is stored for each pair of tokens)",
+        'take a fused kernel: from_pretrained(..., attn_implementation="sdpa"), or leave that argument out',
+    ),
     "choice": (
         "a draw with probabilities over the whole array",
         "sum the probabilities once before the loop and draw with np.searchsorted, or draw for many steps at once",
@@ -62,6 +66,10 @@ OF_KINDS: dict[WorkKind, tuple[str, str]] = {
     "pandas": (
         "work of pandas on tables",
         "do it once before the loop, and take what is used as NumPy arrays (to_numpy)",
+    ),
+    "parametrize": (
+        "weights computed anew at each read (parametrization)",
+        "compute it once a step: torch.nn.utils.parametrize.cached(); for inference: remove_parametrizations",
     ),
     "pickle": ("unpickling", "unpickle once before the loop; plain arrays load faster than objects"),
     "regex": ("matching of regular expressions", "split the texts once before the training, and keep the numbers"),
@@ -119,11 +127,25 @@ def is_known(found: Work) -> bool:
     return bool(_kinds(found)) or (called and not found.framework)
 
 
+def has_kind(found: Work) -> bool:
+    """Whether work of a known kind is a reason."""
+    return bool(_kinds(found))
+
+
 def own_part(found: Work) -> float:
-    """Part of the lines' time that is theirs: where ops of JAX run one by one, a thread on no CPU waits for what
-    earlier calls compute, which they do not change.
+    """Part of the lines' time that the reason takes: that of the known kinds of work. Where ops of JAX run one by one,
+    a thread on no CPU waits for what earlier calls compute, which they do not change.
     """
-    return found.ran_ratio if "eager" in _kinds(found) and found.ran_ratio is not None else 1.0
+    kinds = _kinds(found)
+    if "eager" in kinds and found.ran_ratio is not None:
+        return found.ran_ratio
+    return min(1.0, sum(part.ratio for part in found.parts if part.kind in kinds)) if kinds else 1.0
+
+
+def most_of(found: Work) -> float:
+    """The largest part that the reason may take."""
+    kinds = _kinds(found)
+    return min(1.0, sum(part.high for part in found.parts if part.kind in kinds)) if kinds else 1.0
 
 
 def remedy(found: Work) -> Remedy | None:

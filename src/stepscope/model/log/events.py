@@ -267,6 +267,8 @@ class InferenceSession(Event, tag="inference-session", frozen=True, kw_only=True
     """Flag: tensors are in the session's arena; else in malloc's memory."""
     open_batch: bool = False
     """Flag: the first size of its first input that is no scalar is left open. Since 0.1."""
+    replaceable: int = 0
+    """Weights that each run may replace, as they are inputs of the graph too. Since 0.1."""
     file: str = ""
     line: int = 0
     function: str = ""

@@ -93,6 +93,7 @@ class Models:
             "spins": _entry(options, _SPINNING) != "0",
             "arena": bool(options.enable_cpu_mem_arena),
             "open_batch": _open_batch(session),
+            "replaceable": len(session.get_overridable_initializers()),
             "file": file,
             "line": line,
             "function": function,
