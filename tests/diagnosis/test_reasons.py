@@ -114,7 +114,7 @@ PARAMETRIZE = Frame("/x/site-packages/torch/nn/utils/parametrize.py", "Parametri
 
 @pytest.mark.parametrize(("below", "severity"), [((PARAMETRIZE,), "medium"), ((torch_jobs.LINEAR,), "info")])
 def test_of_the_forward_pass_only_a_known_kind_of_work_is_a_reason(below: tuple[Frame, ...], severity: str) -> None:
-    """Layers compute; weights that are computed anew at each read need not be."""
+    """Layers compute; weights that are computed again at each read need not be."""
     job = torch_jobs.training()
     torch_jobs.sampled(job, 2 * MS, torch_jobs.LOOP, torch_jobs.MODULE, *below, dur=20 * MS)
     torch_jobs.sampled(job, 3 * MS, torch_jobs.LOOP)

@@ -25,7 +25,7 @@ _MAX_STACKS = 50_000
 
 
 _BEGIN = opcode.opmap.get("RESUME", -1)
-"""Instruction at which a function begins, or a generator goes on; Python 3.10 and earlier have none."""
+"""Instruction at which a function begins, or a generator runs again; Python 3.10 and earlier have none."""
 
 
 def begun(frame: FrameType) -> FrameType:

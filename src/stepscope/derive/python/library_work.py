@@ -54,7 +54,7 @@ WorkKind = Literal[
 ]
 """``unzip``: unpacks a member of an archive; ``npy``: reads a file of NumPy; ``list``: lists a folder; ``lists``:
 makes an array of lists of Python's numbers; ``eager``: runs ops of JAX one by one; ``parametrize``: computes a weight
-of PyTorch anew when it is read; ``attention``: that of transformers without a fused kernel."""
+of PyTorch each time that it is read; ``attention``: that of transformers without a fused kernel."""
 
 _STANDARD = r"/lib/python3\.\d+t?/"
 """Folder of Python's own library, whose modules have common names."""

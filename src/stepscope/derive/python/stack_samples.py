@@ -69,24 +69,9 @@ _MEETING = ("/distribute/collective_all_reduce_strategy.py", "/eager/remote.py")
 """TensorFlow code in which all tasks meet; the C calls below it wait for them."""
 IMPORTING = "<frozen importlib"
 """Files of Python's import system, as code objects name them."""
-_WRAPPERS = frozenset(
-    {
-        "_call_impl",
-        "_use_grad",
-        "_wrapped_call_impl",
-        "binary_op_wrapper",
-        "cache_miss",
-        "decorate_context",
-        "decorated",
-        "deferring_binary_op",
-        "error_handler",
-        "inner",
-        "op_dispatch_handler",
-        "r_binary_op_wrapper",
-        "reraise_with_filtered_traceback",
-        "wrapped",
-        "wrapper",
-    }
+_WRAPPERS = re.compile(
+    r"_?(call_impl|use_grad|wrapped_call_impl)|(r_)?binary_op_wrapper|cache_miss|decorate(d|_context)|inner|wrapp(ed|er)"
+    r"|deferring_binary_op|error_handler|op_dispatch_handler|reraise_with_filtered_traceback"
 )
 """Functions of libraries that shorten tracebacks or choose what an operator or op calls, and names of what decorators
 return: what they call has the name that a reader knows."""
@@ -401,7 +386,7 @@ def called(sample: Sample) -> str:
 
 def _passes_on(frame: Spot) -> bool:
     """Whether a frame only leads to what is called."""
-    return frame.file.startswith(IMPORTING) or frame.function.rpartition(".")[2] in _WRAPPERS
+    return frame.file.startswith(IMPORTING) or _WRAPPERS.fullmatch(frame.function.rpartition(".")[2]) is not None
 
 
 def inside_call(sample: Sample, loop: tuple[str, str] | None) -> bool:

@@ -68,7 +68,7 @@ OF_KINDS: dict[WorkKind, tuple[str, str]] = {
         "do it once before the loop, and take what is used as NumPy arrays (to_numpy)",
     ),
     "parametrize": (
-        "weights computed anew at each read (parametrization)",
+        "weights computed again at each read (parametrization)",
         "compute it once a step: torch.nn.utils.parametrize.cached(); for inference: remove_parametrizations",
     ),
     "pickle": ("unpickling", "unpickle once before the loop; plain arrays load faster than objects"),

@@ -257,7 +257,7 @@ class InferenceSession(Event, tag="inference-session", frozen=True, kw_only=True
     """File of the model, or the name of its graph if it came as bytes."""
     providers: list[str] = []
     intra_op_threads: int = 0
-    """Number of intra-op threads; 0: one per physical core."""
+    """0: one per physical core."""
     inter_op_threads: int = 0
     parallel: bool = False
     """Flag: ops run in parallel on the inter-op threads."""
@@ -267,8 +267,7 @@ class InferenceSession(Event, tag="inference-session", frozen=True, kw_only=True
     """Flag: tensors are in the session's arena; else in malloc's memory."""
     open_batch: bool = False
     """Flag: the first size of its first input that is no scalar is left open. Since 0.1."""
-    replaceable: int = 0
-    """Weights that each run may replace, as they are inputs of the graph too. Since 0.1."""
+    replaceable: int = 0  # weights that each run may replace: they are inputs of the graph too. Since 0.1.
     file: str = ""
     line: int = 0
     function: str = ""
