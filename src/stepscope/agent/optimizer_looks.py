@@ -20,8 +20,8 @@ LOOKS = 3
 """Looks at the optimizers of a line."""
 MAX_LINES = 64
 """Lines whose optimizers are looked at."""
-MAX_TENSORS = 20_000
-"""Tensors that are counted: a look at more takes milliseconds."""
+MAX_TENSORS = 4_000
+"""Tensors of an optimizer that is looked at. Measured: 25 us for 8, 1 ms for 300 with 4 tables, 24 ms for 20,000."""
 MOST_TABLES = 4
 """Tables of an optimizer that are logged, the largest."""
 ROWS = 64
