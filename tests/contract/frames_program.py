@@ -103,10 +103,10 @@ for _place in ("_sample", "_other", "_idle"):
 DRIVERS["sampling/sampler.py:Sampler._sample_main"] = sampler("_sample_main")
 
 
-@drives("sampling/stacks.py:StackTable.stack", "sampling/stacks.py:StackTable._intern")
+@drives("sampling/stacks.py:StackTable.stack", "sampling/stacks.py:StackTable._intern", "sampling/stacks.py:begun")
 def _(batch: Foreign) -> None:
     table = module("sampling/stacks.py").StackTable(State)
-    table.stack(sys._getframe())
+    table.stack(module("sampling/stacks.py").begun(sys._getframe()))
     State.kept_by_test = table
 
 

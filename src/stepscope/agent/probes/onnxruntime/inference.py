@@ -93,7 +93,7 @@ class Models:
             "spins": _entry(options, _SPINNING) != "0",
             "arena": bool(options.enable_cpu_mem_arena),
             "open_batch": _open_batch(session),
-            "replaceable": len(session.get_overridable_initializers()),
+            "replaceable": _replaceable(session),
             "file": file,
             "line": line,
             "function": function,
@@ -117,6 +117,12 @@ def _open_batch(session: Foreign) -> bool:
     shapes = (list(one.shape or ()) for one in session.get_inputs())
     first = next((shape[0] for shape in shapes if shape), 0)
     return not isinstance(first, int)
+
+
+def _replaceable(session: Foreign) -> int:
+    """Number of weights that runs may replace; 0 where a session does not say it."""
+    weights = getattr(session, "get_overridable_initializers", None)
+    return len(weights()) if weights is not None else 0
 
 
 def _entry(options: Foreign, key: str) -> str:
