@@ -27,6 +27,7 @@ def test_a_trial_stands_in_the_configuration(tmp_path: Path) -> None:
             "steps": 20,
             "switched": "stub:train.py:41",
             "block_seconds": 0.25,
+            "most_seconds": 0.0,
         },
     }
     assert [split(text) for text in written[CONFIG_KEY]["interventions"]] == [("xla-on", ""), ("stub", "train.py:41")]

@@ -63,7 +63,7 @@ def test_time_before_a_function_begins_is_its_callers(armed: Armed) -> None:
     codes = {code.id: code.function for code in process.of(Code)}
     leaves = {stack.id: codes[stack.frames[-1][0]] for stack in process.of(Stack)}
     samples = [leaves[one.name] for one in process.kinds(Kind.SAMPLE) if one.flags & Flag.CPU]
-    assert samples.count("work") > 2 * samples.count("note")
+    assert samples.count("work") > samples.count("note")  # those that come in time show where Python looked
     assert samples.count("work") >= 5
 
 
