@@ -90,7 +90,7 @@ def test_tensors_with_a_gradient_are_counted_and_rows_without_one() -> None:
         "name": 3,
         "cls": "Adam",
         "fused": False,
-        "foreach": False,
+        "closure": False,
         "decays": True,
         "devices": ["cpu"],
         "tensors": 2,

@@ -30,6 +30,9 @@ def training(
     tables: tuple[TableSeen, ...] = (),
     elements: int = 12_000_000,
     backward: float = 20,
+    looks: int = 3,
+    closure: bool = False,
+    decays: bool = False,
 ) -> Job:
     """Steps of 100 ms.
 
@@ -42,6 +45,9 @@ def training(
         tables: its largest.
         elements: numbers that it changes.
         backward: milliseconds in the backward pass.
+        looks: at the optimizer.
+        closure: whether its steps are given one.
+        decays: whether weights decay.
     """
     job = Job()
     job.framework("torch", version)
@@ -50,14 +56,23 @@ def training(
     back.every(100 * MS, STEPS, dur=int(backward * MS), start=MS)
     ends = job.call(Kind.APPLY, "optimizer step", role="optimizer", call_file=SCRIPT, call_line=9)
     ends.every(100 * MS, STEPS, dur=0, start=99 * MS, arg=int(step * MS))
-    job.event(
-        OptimizerSeen(
-            name=ends.name.id, cls=cls, fused=fused, devices=devices, tensors=9, elements=elements, tables=tables
+    for _ in range(looks):
+        job.event(
+            OptimizerSeen(
+                name=ends.name.id,
+                cls=cls,
+                fused=fused,
+                closure=closure,
+                decays=decays,
+                devices=devices,
+                tensors=9,
+                elements=elements,
+                tables=tables,
+            )
         )
-    )
     return job
 
 
-def table(zero: int, *, rows: int = 300_000, looked: int = 64, sparse: bool = False) -> TableSeen:
+def table(zero: int, *, rows: int = 300_000, columns: int = 32, looked: int = 64, sparse: bool = False) -> TableSeen:
     """A table, ``zero`` of whose rows have no gradient."""
-    return TableSeen(rows=rows, columns=32, looked=looked, zero=zero, sparse=sparse)
+    return TableSeen(rows=rows, columns=columns, looked=looked, zero=zero, sparse=sparse)

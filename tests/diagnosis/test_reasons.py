@@ -112,11 +112,25 @@ def test_compute_that_is_not_measured_is_not_unexplained() -> None:
 PARAMETRIZE = Frame("/x/site-packages/torch/nn/utils/parametrize.py", "ParametrizationList.forward", 331, own=False)
 
 
-@pytest.mark.parametrize(("below", "severity"), [((PARAMETRIZE,), "medium"), ((torch_jobs.LINEAR,), "info")])
-def test_of_the_forward_pass_only_a_known_kind_of_work_is_a_reason(below: tuple[Frame, ...], severity: str) -> None:
-    """Layers compute; weights that are computed again at each read need not be."""
+UNROLLED = "class Net:\n    def forward(self, x):\n        for one in x:\n            h = self.cell(one, h)\n"
+ONCE = "class Net:\n    def forward(self, x):\n\n        h = self.cell(x)\n"
+
+
+@pytest.mark.parametrize(
+    ("below", "source", "severity"),
+    [
+        (PARAMETRIZE, UNROLLED, "medium"),
+        (PARAMETRIZE, ONCE, "info"),
+        (torch_jobs.LINEAR, UNROLLED, "info"),
+    ],
+)
+def test_of_the_forward_pass_only_a_known_kind_of_work_is_a_reason(below: Frame, source: str, severity: str) -> None:
+    """Layers compute; weights that are computed again at each read need not be, but once a step they have to."""
     job = torch_jobs.training()
-    torch_jobs.sampled(job, 2 * MS, torch_jobs.LOOP, torch_jobs.MODULE, *below, dur=20 * MS)
+    net = "/job/net.py"
+    job.sources[net] = source
+    inner = Frame(net, "Net.forward", 4)
+    torch_jobs.sampled(job, 2 * MS, torch_jobs.LOOP, torch_jobs.MODULE, inner, torch_jobs.MODULE, below, dur=20 * MS)
     torch_jobs.sampled(job, 3 * MS, torch_jobs.LOOP)
     (found,) = (
         one for one in analyze.report_of(job.session()).findings if one.evidence[0].refs == ("component:forward",)

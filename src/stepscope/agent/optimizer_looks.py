@@ -21,7 +21,7 @@ LOOKS = 3
 MAX_LINES = 64
 """Lines whose optimizers are looked at."""
 MAX_TENSORS = 4_000
-"""Tensors of an optimizer that is looked at. Measured: 25 us for 8, 1 ms for 300 with 4 tables, 24 ms for 20,000."""
+"""Tensors of an optimizer that is looked at: 4 ms (docs/benchmarks/torch-optimizers.md)."""
 MOST_TABLES = 4
 """Tables of an optimizer that are logged, the largest."""
 ROWS = 64
@@ -44,8 +44,14 @@ class OptimizerLooks:
         self._now = now
         self._done: dict[int, int] = {}
 
-    def look(self, optimizer: Foreign, name: int) -> None:
-        """Log what an optimizer has changed in the step that has ended. ``name``: of its line."""
+    def look(self, optimizer: Foreign, name: int, *, closure: bool = False) -> None:
+        """Log what an optimizer has changed in the step that has ended.
+
+        Args:
+            optimizer: the optimizer.
+            name: of its line.
+            closure: whether the step was given a function that computes the loss.
+        """
         done = self._done.get(name, 0)
         if done >= LOOKS or (not done and len(self._done) >= MAX_LINES):
             return
@@ -65,7 +71,7 @@ class OptimizerLooks:
                 "name": name,
                 "cls": cls.__name__,
                 "fused": any(bool(group.get("fused")) for group in groups),
-                "foreach": any(bool(group.get("foreach")) for group in groups),
+                "closure": closure,
                 "decays": any(bool(group.get("weight_decay")) for group in groups),
                 "devices": sorted({str(one.device.type) for one in plain}),
                 **_counted(plain),

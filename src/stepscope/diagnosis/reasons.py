@@ -176,5 +176,13 @@ def _explained(view: StepsView, finding: Finding, found: WorkThere, place: Place
     share = _share(finding, found)
     if share < (ALWAYS if above else ALONE) or any(meet(replace(finding, where=(place,)), other) for other in above):
         return True
-    reason = line_words.has_kind(found.work) if _of_models(finding) else line_words.is_known(found.work)
+    if _of_models(finding):
+        return not line_words.has_kind(found.work) or _once_a_step(view, finding, found, place)
+    reason = line_words.is_known(found.work)
     return not reason and (share < ALWAYS or found.work.framework or bool(unmeasured.framework(view)))
+
+
+def _once_a_step(view: StepsView, finding: Finding, found: WorkThere, place: Place) -> bool:
+    """Whether all that is known is that weights are computed, each once a step: a training needs that."""
+    again = work_at_places.repeats(view, place, _component(finding) or "")
+    return line_words.only(found.work, "parametrize") and not again

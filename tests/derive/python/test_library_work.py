@@ -31,6 +31,8 @@ given = np.array([model(one) for one in rows])
 values = image.ravel().tolist()
 batch = torch.tensor(values)
 batch = torch.tensor(image)
+def other(values):
+    return torch.tensor(values)
 """
 
 
@@ -69,6 +71,7 @@ def test_an_execute_is_a_query_where_the_file_has_a_database() -> None:
         (19, ""),
         (20, "lists"),
         (21, ""),
+        (23, ""),
         (99, ""),
     ],
 )

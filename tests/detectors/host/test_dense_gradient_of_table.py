@@ -41,11 +41,21 @@ def test_fixtures(claim: Claim) -> None:
 
 @pytest.mark.parametrize(
     "one",
-    [table(64, rows=5_000), table(47), table(0, looked=0), table(64, sparse=True)],
-    ids=["small", "mostly used", "not read", "sparse"],
+    [table(64, rows=5_000), table(47), table(0, looked=0), table(64, sparse=True), table(64, rows=4096, columns=1024)],
+    ids=["small", "mostly used", "not read", "sparse", "dead units of a layer"],
 )
 def test_a_table_that_has_to_be_changed_is_none(one: TableSeen) -> None:
     assert look(DETECTOR, training(40, tables=(one,)))[0] == ()
+
+
+def test_one_look_is_too_few() -> None:
+    """Where a layer begins with zeros, those before it have no gradient in the first step."""
+    assert look(DETECTOR, training(40, tables=(table(64),), looks=1))[0] == ()
+
+
+def test_what_decays_would_do_so_no_more() -> None:
+    ((found,), _) = look(DETECTOR, training(40, tables=(table(64),), decays=True))
+    assert found.remedies[0].text.endswith("keep their moments, and their weights do not decay")
 
 
 @pytest.mark.parametrize(("fused", "others"), [(False, ["fused-optimizer"]), (True, [])])

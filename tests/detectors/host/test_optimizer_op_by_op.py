@@ -37,6 +37,7 @@ class Given(TypedDict, total=False):
 
     cls: str
     fused: bool
+    closure: bool
     devices: tuple[str, ...]
     version: str
 
@@ -49,11 +50,20 @@ def test_fixtures(claim: Claim) -> None:
 
 @pytest.mark.parametrize(
     "given",
-    [{"fused": True}, {"cls": "SGD"}, {"devices": ("cuda",)}, {"devices": ("cpu", "cuda")}, {"version": "2.3.1"}],
+    [
+        {"fused": True},
+        {"closure": True},
+        {"cls": "SGD"},
+        {"devices": ("cuda",)},
+        {"devices": ("cpu", "cuda")},
+        {"version": "2.3.1"},
+    ],
     ids=lambda given: " ".join(f"{key} {value}" for key, value in given.items()),
 )
 def test_there_is_a_kernel_to_take(given: Given) -> None:
-    """SGD gains little; on a device the optimizer's time is not that of its calls; 2.3 has none for the CPU."""
+    """Of a step with a closure the time is that of the whole step; SGD gains little; on a device the optimizer's time
+    is not that of its calls; 2.3 has none for the CPU.
+    """
     assert look(DETECTOR, training(40, **given))[0] == ()
 
 

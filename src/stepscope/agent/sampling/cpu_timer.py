@@ -88,8 +88,8 @@ class CpuTimer:
         self._signal = 0
         self._thread = 0
         self._period_ns = 1_000_000_000 // HZ
-        self._since = 0
-        """CPU time of the thread when the timer was set."""
+        self._due_ns = 0
+        """CPU time of the thread at which the timer fires next."""
         self._failed = False
         self._paused = False
         self.waker: Optional[Callable[[], object]] = None
@@ -142,7 +142,7 @@ class CpuTimer:
     def _set(self, period_ns: int) -> bool:
         """Fire every ``period_ns`` from now on, 0: never. Returns whether that failed."""
         spec = _TimerSpec(0, period_ns, 0, period_ns)
-        self._since = self.used_ns()
+        self._due_ns = self.used_ns() + period_ns
         return bool(self._libc.timer_settime(self._timer, 0, ctypes.byref(spec), None))
 
     def pause(self, *, paused: bool) -> None:
@@ -164,9 +164,11 @@ class CpuTimer:
         try:
             if self.waker is not None:
                 self.waker()
-            late = (self.used_ns() - self._since) % self._period_ns >= _LATE_NS
-            stack, _ = self._stacks.stack(begun(frame) if late else frame)
-            self._state.write(time.monotonic_ns(), self._period_ns, 0, stack, _SAMPLE, _CPU, self._thread)
+            late_ns = self.used_ns() - self._due_ns
+            used_ns = (max(0, late_ns) // self._period_ns + 1) * self._period_ns  # signals that wait are one
+            self._due_ns += used_ns
+            stack, _ = self._stacks.stack(begun(frame) if late_ns >= _LATE_NS else frame)
+            self._state.write(time.monotonic_ns(), used_ns, 0, stack, _SAMPLE, _CPU, self._thread)
         except Exception as error:
             self._failed = True
             self._state.lines.diagnostic("DX911", "CPU samples ended: %s: %s" % (type(error).__name__, error))

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 
 from stepscope.derive.input import pipeline_python
-from stepscope.derive.python import library_work, line_work, stack_samples
+from stepscope.derive.python import element_loops, library_work, line_work, stack_samples
 from stepscope.derive.python.framework_files import is_framework
 from stepscope.derive.python.stack_samples import Spot
 from stepscope.derive.view import with_ready_time
@@ -61,6 +61,25 @@ def of(view: StepsView, place: Place, component: str = "") -> WorkThere | None:
             share = stack_samples.weight_of(mine) / stack_samples.weight_of(taken) if own else 0.0
             return WorkThere(work=work, own_thread=own, share=share, calls=_calls(view, place))
     return None
+
+
+def repeats(view: StepsView, place: Place, component: str) -> bool:
+    """Whether a step runs a place several times, by the loops on most of its stacks below the loop of the steps."""
+    known: dict[Spot, bool] = {}
+    looping: dict[Spot, bool] = {}
+    mine = [one for one in view.get(with_ready_time) if one.component == component and _on(view, one, place, known)]
+    inside = [one for one in mine if _in_inner_loop(view, one, looping)]
+    return 2 * stack_samples.weight_of(inside) > stack_samples.weight_of(mine)
+
+
+def _in_inner_loop(view: StepsView, sample: Sample, looping: dict[Spot, bool]) -> bool:
+    """``looping``: frames that were asked."""
+    own = [frame for frame in sample.frames if frame.own]
+    outer = [i for i, frame in enumerate(own) if (frame.file, stack_samples.plain(frame.function)) == view.loop]
+    for frame in own[outer[-1] + 1 if outer else 0 :]:
+        if frame not in looping:
+            looping[frame] = bool(element_loops.every(view.source_of(frame.file) or "", frame.line))
+    return any(looping[frame] for frame in own[outer[-1] + 1 if outer else 0 :])
 
 
 def by_source(view: StepsView, place: Place) -> WorkKind:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from stepscope.tables.place import Place
 
 CPU = ("cpu",)
+MIN_LOOKS = 2
+"""Looks that must have read the rows of a table."""
 
 
 class OptimizerWork(Struct, frozen=True, kw_only=True):
@@ -43,11 +45,17 @@ class OptimizerWork(Struct, frozen=True, kw_only=True):
     steps: int
 
     def zero_ratio(self, table: TableSeen) -> float:
-        """The least part of a table's rows without a gradient, of all looks that could read it; 0.0: none could."""
-        alike = (
-            one for look in self.looks for one in look.tables if (one.rows, one.columns) == (table.rows, table.columns)
-        )
-        return min((one.zero / one.looked for one in alike if one.looked and not one.sparse), default=0.0)
+        """The least part of a table's rows without a gradient, of all looks that could read it; 0.0: too few could.
+
+        One look is too few: where a layer begins with zeros, those before it have no gradient in the first step.
+        """
+        alike = [
+            one
+            for look in self.looks
+            for one in look.tables
+            if (one.rows, one.columns) == (table.rows, table.columns) and one.looked and not one.sparse
+        ]
+        return min(one.zero / one.looked for one in alike) if len(alike) >= MIN_LOOKS else 0.0
 
     def part(self, table: TableSeen) -> float:
         """The part of the numbers that it changes which are this table's."""
@@ -63,7 +71,8 @@ def build(view: StepsView) -> tuple[OptimizerWork, ...]:
     for number, every in looks.items():
         ns, steps = _time(view, number)
         name = view.names.get(number)
-        if steps and name is not None and all(look.devices == CPU for look in every):
+        own = not any(look.closure for look in every)  # else forward and backward pass are in its steps
+        if steps and own and name is not None and all(look.devices == CPU for look in every):
             ratio = min(ns / view.steps.steady_ns, view.anatomy.ratio("optimizer"))
             found.append(OptimizerWork(seen=every[-1], looks=tuple(every), name=name, ratio=ratio, steps=steps))
     return tuple(sorted(found, key=lambda one: -one.ratio))

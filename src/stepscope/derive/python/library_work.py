@@ -195,14 +195,16 @@ def _kinds(tree: ast.Module, line: int) -> Iterator[WorkKind]:
 
 
 def _takes_lists(tree: ast.Module, call: ast.Call) -> bool:
-    """Whether a call makes an array of numbers that Python holds one by one, by the nearest assignment above it."""
+    """Whether a call makes an array of numbers that Python holds one by one, by the nearest assignment above it in its
+    function.
+    """
     if _last_name(call.func) not in _MAKE_ARRAYS or not isinstance(call.func, ast.Attribute) or not call.args:
         return False
     given = call.args[0]
     if isinstance(given, ast.Name):
         bound = [
             node
-            for node in ast.walk(tree)
+            for node in ast.walk(loop_source.owner_of(tree, call.lineno))
             if isinstance(node, ast.Assign)
             and node.lineno < call.lineno
             and any(isinstance(one, ast.Name) and one.id == given.id for one in node.targets)

@@ -37,9 +37,7 @@ def loops_around(source: str, line: int) -> tuple[SourceLoop, ...]:
     tree = parsed(source)
     if tree is None:
         return ()
-    owners = [n for n in ast.walk(tree) if isinstance(n, _FUNCTIONS) and _covers(n, line)]
-    owner = max(owners, key=lambda n: n.lineno, default=tree)
-    found = [n for n in ast.walk(owner) if isinstance(n, _LOOPS) and n.lineno <= line <= _last(n)]
+    found = [n for n in ast.walk(owner_of(tree, line)) if isinstance(n, _LOOPS) and n.lineno <= line <= _last(n)]
     loops = [SourceLoop(n.lineno, _last(n.test if isinstance(n, ast.While) else n.iter), _last(n)) for n in found]
     return tuple(sorted(loops, key=lambda loop: (-loop.first, loop.last)))
 
@@ -209,6 +207,11 @@ def _repeated(tree: ast.AST, call_line: int, line: int) -> list[_Unit]:
         return []
     function = _innermost_function(tree, call_line)
     return _flat(function.body) if function is not None and _covers(function, line) else []
+
+
+def owner_of(tree: ast.Module, line: int) -> ast.AST:
+    """The innermost function around a line; the module, if it stands in none."""
+    return _innermost_function(tree, line) or tree
 
 
 def _innermost_function(tree: ast.AST, line: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:

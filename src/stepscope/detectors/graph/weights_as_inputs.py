@@ -61,20 +61,15 @@ class Params(Struct, frozen=True, kw_only=True):
 def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     """Yield one finding for each such model."""
     made = {one.model: one for one in view.worker.all(InferenceSession) if one.replaceable}
-    told = set()
-    for row in view.named_times(Kind.INFERENCE):
-        one = made.get(row.name.text)
-        if one is not None and one.model not in told and _ratio(view, row) >= params.min_ratio:
-            told.add(one.model)
-            yield _finding(view, one, row, params)
+    for model, one in made.items():
+        rows = [row for row in view.named_times(Kind.INFERENCE) if row.name.text == model]
+        ratio = min(1.0, sum(row.total_ns for row in rows) / view.steps.steady_ns)
+        if ratio >= params.min_ratio:
+            yield _finding(view, one, rows[0], ratio, params)
 
 
-def _ratio(view: StepsView, row: NamedTime) -> float:
-    return min(1.0, row.total_ns / view.steps.steady_ns)
-
-
-def _finding(view: StepsView, one: InferenceSession, row: NamedTime, params: Params) -> Seen:
-    ratio = _ratio(view, row)
+def _finding(view: StepsView, one: InferenceSession, row: NamedTime, ratio: float, params: Params) -> Seen:
+    """``row``: of the line with most of the runs' time."""
     least, usual, most = (part * ratio for part in SAVED)
     return Seen(
         title=f"{one.replaceable} weights of the model are inputs too, so that ONNX Runtime fuses and packs nothing: "

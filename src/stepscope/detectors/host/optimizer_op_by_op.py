@@ -13,8 +13,9 @@ by default, and so is `foreach`.
 changed in the step that was looked at.
 
 ## Known limits
-The saving is that of a table of tensors, for single precision (docs/benchmarks/torch-optimizers.md: 54 to 90 %), not of
-this model. Results differ in the last digits. SGD is left out: with momentum a fused kernel saves a third, without
+The saving is that of a table of tensors, for single precision (docs/benchmarks/torch-optimizers.md: 55 to 89 %), not of
+this model. Results differ in the last digits. Steps that are given a closure, as PyTorch Lightning does, are left out:
+forward and backward pass are in their time. SGD is left out: with momentum a fused kernel saves a third, without
 nothing.
 
 ## Remedy

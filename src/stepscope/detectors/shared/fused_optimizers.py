@@ -17,6 +17,7 @@ SAVED: dict[str, tuple[float, float, float]] = {
     "Adagrad": (0.5, 0.7, 0.9),
 }
 """Part of an optimizer's time that its fused kernel saves: at least, usually, at most (torch-optimizers.md)."""
+TRAINER = '; in TrainingArguments of transformers optim="adamw_torch_fused"'
 FIRST = (2, 4)
 """Version of PyTorch from which these kernels exist on the CPU."""
 
@@ -29,6 +30,6 @@ def remedy(view: StepsView, work: OptimizerWork) -> Remedy | None:
         return None
     return Remedy(
         id="fused-optimizer",
-        text=f"give it its fused kernel: torch.optim.{work.seen.cls}(..., fused=True); in TrainingArguments of "
-        'transformers optim="adamw_torch_fused"',
+        text=f"give it its fused kernel: torch.optim.{work.seen.cls}(..., fused=True)"
+        f"{TRAINER if work.seen.cls == 'AdamW' else ''}",
     )

@@ -23,7 +23,7 @@ IDLE = 0.5
 OF_KINDS: dict[WorkKind, tuple[str, str]] = {
     "attention": (
         "attention op by op (a score is stored for each pair of tokens)",
-        'take a fused kernel: from_pretrained(..., attn_implementation="sdpa"), or leave that argument out',
+        'take a fused kernel: from_pretrained(..., attn_implementation="sdpa"), unless the attention weights are read',
     ),
     "choice": (
         "a draw with probabilities over the whole array",
@@ -130,6 +130,11 @@ def is_known(found: Work) -> bool:
 def has_kind(found: Work) -> bool:
     """Whether work of a known kind is a reason."""
     return bool(_kinds(found))
+
+
+def only(found: Work, kind: WorkKind) -> bool:
+    """Whether this kind of work alone is."""
+    return set(_kinds(found)) == {kind}
 
 
 def own_part(found: Work) -> float:

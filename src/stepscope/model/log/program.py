@@ -165,8 +165,8 @@ class OptimizerSeen(Event, tag="optimizer", frozen=True, kw_only=True):
     """Its class in ``torch.optim``."""
     fused: bool = False
     """Flag: one kernel does all ops on a tensor; so it was asked for."""
-    foreach: bool = False
-    """Flag: one op works on many tensors; so it was asked for."""
+    closure: bool = False
+    """Flag: the step was given a function that computes the loss, so that its time is that of the whole step."""
     decays: bool = False
     """Flag: weights decay."""
     devices: tuple[str, ...] = ()

@@ -105,7 +105,7 @@ def _hook(
     looks = OptimizerLooks(state.log, now)
     looking = state.guard("optimizer_looks.look")
 
-    def hook(optimizer: Foreign, _args: Foreign, _kwargs: Foreign) -> None:
+    def hook(optimizer: Foreign, args: Foreign, kwargs: Foreign) -> None:
         if compiling.is_compiling():
             return
         if cycle.detached:
@@ -116,10 +116,12 @@ def _hook(
         while frame is not None and id(frame.f_code) in passed:
             frame = frame.f_back
         hit = known.get((id(frame.f_code), frame.f_lasti)) if frame is not None else None
-        name = hit[0] if hit is not None and at < off.due_ns else look(at, caller(1), optimizer)
+        name = (
+            hit[0] if hit is not None and at < off.due_ns else look(at, caller(1), optimizer, (*args, *kwargs.values()))
+        )
         write(at, 0, at - begun.pop(id(optimizer), at), name, kind, 0, thread())
 
-    def look(at: int, frame: FrameType, optimizer: Foreign) -> int:
+    def look(at: int, frame: FrameType, optimizer: Foreign, given: tuple[Foreign, ...]) -> int:
         """The name of a step, where it is not known, or it is time to see whether measuring is switched off."""
         name = 0
         with ours:
@@ -127,7 +129,7 @@ def _hook(
             name = sites.name(_outside(frame, passed))
         if name:
             with looking:
-                looks.look(optimizer, name)
+                looks.look(optimizer, name, closure=any(map(callable, given)))
         if state.failures.of(PROBE) >= MAX_FAILURES:
             leave()
         return name
